@@ -1,0 +1,1 @@
+"""Facts of each gfx target, and of the machine at hand."""
