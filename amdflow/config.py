@@ -100,9 +100,13 @@ class Project:
             merged.update(layer)
             sources.update(dict.fromkeys(layer, origin))
         where = f"{self.file.name}: {section}" if section else self.file.name
-        return Resolved(validate(model, merged, where=where, sources=sources), {key: sources[key] for key in sorted(sources)})
+        return Resolved(
+            validate(model, merged, where=where, sources=sources), {key: sources[key] for key in sorted(sources)}
+        )
 
-    def _layer(self, sections: Mapping[str, Mapping[str, Any]], section: str, names: tuple[str, ...]) -> Mapping[str, Any]:
+    def _layer(
+        self, sections: Mapping[str, Mapping[str, Any]], section: str, names: tuple[str, ...]
+    ) -> Mapping[str, Any]:
         if section:
             return sections.get(section, {})
         return {key: value for key, value in sections.items() if key in names}
@@ -112,12 +116,16 @@ def load_project(start: Path, *, explicit: Path | None = None) -> Project:
     """The project that ``start`` lies in: the nearest folder upwards with an ``amdflow.yaml``, else ``start`` itself with defaults."""
     if explicit is not None and not explicit.is_file():
         raise UsageError(f"no such config file: {explicit}", hint="amdflow init DIR makes one")
-    file = explicit or next((folder / PROJECT_FILE for folder in (start, *start.parents) if (folder / PROJECT_FILE).is_file()), None)
+    file = explicit or next(
+        (folder / PROJECT_FILE for folder in (start, *start.parents) if (folder / PROJECT_FILE).is_file()), None
+    )
     user_file = Path(os.environ.get("XDG_CONFIG_HOME", "~/.config")).expanduser() / "amdflow" / "config.yaml"
     user = read_yaml_mapping(user_file) if user_file.is_file() else {}
     if file is None:
         return Project(start, {}, _checked_sections(user, user_file))
-    return Project(file.resolve().parent, _checked_sections(read_yaml_mapping(file), file), _checked_sections(user, user_file))
+    return Project(
+        file.resolve().parent, _checked_sections(read_yaml_mapping(file), file), _checked_sections(user, user_file)
+    )
 
 
 def read_yaml_mapping(path: Path) -> dict[str, Any]:
@@ -134,24 +142,32 @@ def read_yaml_mapping(path: Path) -> dict[str, Any]:
         mark = getattr(error, "problem_mark", None)
         place = f":{mark.line + 1}:{mark.column + 1}" if mark else ""
         problem = getattr(error, "problem", None) or str(error)
-        raise UsageError(f"{path}{place}: not valid YAML: {problem}", hint="check indentation and quotes there") from error
+        raise UsageError(
+            f"{path}{place}: not valid YAML: {problem}", hint="check indentation and quotes there"
+        ) from error
     if data is None:
         return {}
     if not isinstance(data, dict):
-        raise UsageError(f"{path} holds a {_kind(data)}, not a mapping of keys to values", hint="write `key: value` lines")
+        raise UsageError(
+            f"{path} holds a {_kind(data)}, not a mapping of keys to values", hint="write `key: value` lines"
+        )
     odd = next((key for key in data if not isinstance(key, str)), None)
     if odd is not None:
         raise UsageError(f"{path}: key {odd!r} is not text", hint="quote it")
     return data
 
 
-def validate(model: type[ModelT], data: Mapping[str, Any], *, where: str, sources: Mapping[str, str] | None = None) -> ModelT:
+def validate(
+    model: type[ModelT], data: Mapping[str, Any], *, where: str, sources: Mapping[str, str] | None = None
+) -> ModelT:
     """``model(**data)``, or a UsageError of one line for every problem, the nearest valid key named for unknown ones."""
     try:
         return model.model_validate(dict(data))
     except ValidationError as error:
         lines = [_explain(model, detail, sources or {}) for detail in error.errors(include_url=False)]
-        raise UsageError(f"{where}: " + "; ".join(lines), hint=f"amdflow config show lists the valid keys and their defaults") from error
+        raise UsageError(
+            f"{where}: " + "; ".join(lines), hint="amdflow config show lists the valid keys and their defaults"
+        ) from error
 
 
 def nearest(name: str, valid: tuple[str, ...] | list[str]) -> str:
@@ -185,9 +201,14 @@ def _fields_at(model: type[BaseModel], location: tuple[str, ...]) -> tuple[str, 
 def _checked_sections(data: Mapping[str, Any], path: Path) -> dict[str, Any]:
     for key, value in data.items():
         if key not in _TOP_LEVEL:
-            raise UsageError(f"{path}: unknown key {key!r}{nearest(key, _TOP_LEVEL)}", hint=f"valid keys: {', '.join(_TOP_LEVEL)}")
+            raise UsageError(
+                f"{path}: unknown key {key!r}{nearest(key, _TOP_LEVEL)}", hint=f"valid keys: {', '.join(_TOP_LEVEL)}"
+            )
         if key in STAGES and value is not None and not isinstance(value, dict):
-            raise UsageError(f"{path}: {key} must be a mapping, not a {_kind(value)}", hint=f"write `{key}:` and its keys indented below")
+            raise UsageError(
+                f"{path}: {key} must be a mapping, not a {_kind(value)}",
+                hint=f"write `{key}:` and its keys indented below",
+            )
     return {key: {} if value is None and key in STAGES else value for key, value in data.items()}
 
 
@@ -200,9 +221,13 @@ def _from_environment(section: str, names: tuple[str, ...]) -> dict[str, Any]:
             try:
                 found[name] = yaml.safe_load(raw)
             except yaml.YAMLError as error:
-                raise UsageError(f"{prefix}{name.upper()} is not a valid value: {raw!r}", hint="write it as in YAML") from error
+                raise UsageError(
+                    f"{prefix}{name.upper()} is not a valid value: {raw!r}", hint="write it as in YAML"
+                ) from error
     return found
 
 
 def _kind(value: Any) -> str:
-    return {list: "list", str: "text", int: "number", float: "number", bool: "true/false"}.get(type(value), type(value).__name__)
+    return {list: "list", str: "text", int: "number", float: "number", bool: "true/false"}.get(
+        type(value), type(value).__name__
+    )

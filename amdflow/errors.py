@@ -65,7 +65,10 @@ class Cancelled(AmdflowError):
 _OS_ADVICE = {
     errno.ENOSPC: ("the disk is full", "free some space (df -h shows where), then run the same command again"),
     errno.EDQUOT: ("your disk quota is used up", "free some space, then run the same command again"),
-    errno.EROFS: ("the file system is read-only", "choose a writable folder with --output or `workdir:` in amdflow.yaml"),
+    errno.EROFS: (
+        "the file system is read-only",
+        "choose a writable folder with --output or `workdir:` in amdflow.yaml",
+    ),
     errno.EACCES: ("permission denied", "check the owner and mode with `ls -ld`, or choose another folder"),
     errno.EPERM: ("operation not permitted", "check the owner and mode with `ls -ld`, or choose another folder"),
     errno.ENAMETOOLONG: ("the file name is too long for this file system", "shorten the path"),

@@ -69,7 +69,10 @@ def resolve_inside(root: Path, relative: str, *, what: str) -> Path:
     """``root / relative``, refused when it is absolute or leaves ``root`` (symbolic links followed)."""
     candidate = (root / relative).resolve()
     if os.path.isabs(relative) or not candidate.is_relative_to(root.resolve()):
-        raise UsageError(f"{what} names {relative!r}, which leaves {root}", hint="only paths inside the workspace are read; fix or regenerate the file")
+        raise UsageError(
+            f"{what} names {relative!r}, which leaves {root}",
+            hint="only paths inside the workspace are read; fix or regenerate the file",
+        )
     return candidate
 
 

@@ -59,7 +59,11 @@ class Finding:
 
     def to_json(self) -> dict[str, Any]:
         """Plain JSON values, empty fields left out."""
-        return {key: list(value) if isinstance(value, tuple) else value for key, value in asdict(self).items() if value not in ("", (), {}, 0)}
+        return {
+            key: list(value) if isinstance(value, tuple) else value
+            for key, value in asdict(self).items()
+            if value not in ("", (), {}, 0)
+        }
 
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> Finding:

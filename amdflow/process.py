@@ -20,7 +20,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
-from typing import IO
+from typing import IO, Self
 
 from amdflow import watchdog
 from amdflow.errors import AmdflowError, Cancelled, EnvironmentProblem
@@ -55,7 +55,9 @@ class CommandFailed(AmdflowError):
         how = "ran past its time limit" if completed.timed_out else describe_status(completed.returncode)
         tail = [line for line in completed.output.splitlines() if line.strip()][-12:]
         message = f"{Path(completed.argv[0]).name} {how}" + "".join(f"\n    {line[:300]}" for line in tail)
-        super().__init__(message, hint=f"the whole log: {log}" if log else f"the command was: {shlex.join(completed.argv)[:400]}")
+        super().__init__(
+            message, hint=f"the whole log: {log}" if log else f"the command was: {shlex.join(completed.argv)[:400]}"
+        )
 
 
 def describe_status(returncode: int) -> str:
@@ -70,8 +72,16 @@ def describe_status(returncode: int) -> str:
 class Child:
     """A running child and its process group."""
 
-    def __init__(self, argv: Sequence[str], *, cwd: Path | None = None, env: Mapping[str, str] | None = None, stdout: int | IO[bytes] = subprocess.PIPE,
-                 stderr: int | IO[bytes] = subprocess.PIPE, detached: bool = False) -> None:
+    def __init__(
+        self,
+        argv: Sequence[str],
+        *,
+        cwd: Path | None = None,
+        env: Mapping[str, str] | None = None,
+        stdout: int | IO[bytes] = subprocess.PIPE,
+        stderr: int | IO[bytes] = subprocess.PIPE,
+        detached: bool = False,
+    ) -> None:
         _raise_if_cancelled()
         environment = dict(os.environ if env is None else env)
         if detached:
@@ -83,12 +93,24 @@ class Child:
         self.detached = detached
         self.started = time.monotonic()
         try:
-            self.popen = subprocess.Popen(self.argv, cwd=cwd, env=environment, stdin=subprocess.DEVNULL, stdout=stdout, stderr=stderr, start_new_session=True)
+            self.popen = subprocess.Popen(
+                self.argv,
+                cwd=cwd,
+                env=environment,
+                stdin=subprocess.DEVNULL,
+                stdout=stdout,
+                stderr=stderr,
+                start_new_session=True,
+            )
         except FileNotFoundError as error:
             missing = f"folder {cwd}" if cwd is not None and not cwd.is_dir() else argv[0]
-            raise EnvironmentProblem(f"cannot start {argv[0]}: {missing} does not exist", hint="amdflow doctor") from error
+            raise EnvironmentProblem(
+                f"cannot start {argv[0]}: {missing} does not exist", hint="amdflow doctor"
+            ) from error
         except PermissionError as error:
-            raise EnvironmentProblem(f"cannot start {argv[0]}: permission denied", hint=f"chmod +x {argv[0]}") from error
+            raise EnvironmentProblem(
+                f"cannot start {argv[0]}: permission denied", hint=f"chmod +x {argv[0]}"
+            ) from error
         except OSError as error:
             raise EnvironmentProblem(f"cannot start {argv[0]}: {error.strerror}", hint="amdflow doctor") from error
         if not detached:
@@ -124,8 +146,18 @@ class Child:
         return status
 
 
-def run(argv: Sequence[str], *, cwd: Path | None = None, env: Mapping[str, str] | None = None, log: Path | None = None, timeout: float | None = None,
-        on_line: Callable[[str], None] | None = None, check: bool = True, grace: float = 10.0, sweep_descendants: bool = False) -> Completed:
+def run(
+    argv: Sequence[str],
+    *,
+    cwd: Path | None = None,
+    env: Mapping[str, str] | None = None,
+    log: Path | None = None,
+    timeout: float | None = None,
+    on_line: Callable[[str], None] | None = None,
+    check: bool = True,
+    grace: float = 10.0,
+    sweep_descendants: bool = False,
+) -> Completed:
     """Run a child to its end and return what it said.
 
     ``env`` replaces the environment (None inherits it). ``log`` receives both streams as they come. ``on_line`` is
@@ -136,55 +168,76 @@ def run(argv: Sequence[str], *, cwd: Path | None = None, env: Mapping[str, str] 
     Raises :class:`CommandFailed` (if ``check``), :class:`~amdflow.errors.Cancelled`,
     :class:`~amdflow.errors.EnvironmentProblem` when the program cannot be started.
     """
-    stream = _open_log(log, argv) if log else None
-    lock = threading.Lock()
-    try:
+    with _Tee(log, argv, on_line) as tee:
         child = Child(argv, cwd=cwd, env=env)
-    except BaseException:
-        if stream:
-            stream.close()
-        raise
+        tee.listen(child.popen)
+        try:
+            timed_out = not _wait(child, timeout)
+            status = child.stop(grace) if timed_out else child.sweep()
+        except BaseException:
+            child.stop(grace)
+            raise
+        finally:
+            if sweep_descendants:
+                watchdog.sweep(_session.marker, spare=_session.spared(), grace=grace)
+            tee.finish()
+    _raise_if_cancelled()
+    seconds = time.monotonic() - child.started
+    completed = Completed(child.argv, status, "".join(tee.stdout), "".join(tee.stderr), seconds, timed_out)
+    if check and (status or timed_out):
+        raise CommandFailed(completed, log=log)
+    return completed
 
-    def read(source: IO[bytes], keep: list[str]) -> None:
+
+class _Tee:
+    """Reads a child's two streams: keeps their tails, copies them to a log, hands each line on."""
+
+    def __init__(self, log: Path | None, argv: Sequence[str], on_line: Callable[[str], None] | None) -> None:
+        self.stdout: list[str] = []
+        self.stderr: list[str] = []
+        self._on_line = on_line
+        self._lock = threading.Lock()
+        self._readers: list[threading.Thread] = []
+        self._log: IO[str] | None = None
+        if log is not None:
+            log.parent.mkdir(parents=True, exist_ok=True)
+            self._log = log.open("a", encoding="utf-8")
+            self._log.write(f"$ {shlex.join(argv)}\n")
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_exception: object) -> None:
+        if self._log is not None:
+            self._log.close()
+
+    def listen(self, popen: subprocess.Popen[bytes]) -> None:
+        """Start reading."""
+        for pair in ((popen.stdout, self.stdout), (popen.stderr, self.stderr)):
+            reader = threading.Thread(target=self._read, args=pair, daemon=True)
+            reader.start()
+            self._readers.append(reader)
+
+    def finish(self) -> None:
+        """Wait until all that was said has been read."""
+        for reader in self._readers:
+            reader.join(timeout=5)
+
+    def _read(self, source: IO[bytes], keep: list[str]) -> None:
         kept = 0
         for raw in source:
             text = raw.decode("utf-8", "replace")
-            with lock:
-                if stream:
-                    stream.write(text)
-                    stream.flush()
+            if self._log is not None:
+                with self._lock:
+                    self._log.write(text)
+                    self._log.flush()
             keep.append(text)
             kept += len(text)
             while kept > _KEEP_TAIL and len(keep) > 1:
                 kept -= len(keep.pop(0))
-            if on_line:
-                on_line(text.rstrip("\r\n"))
-
-    out: list[str] = []
-    err: list[str] = []
-    assert child.popen.stdout is not None and child.popen.stderr is not None
-    readers = [threading.Thread(target=read, args=pair, daemon=True) for pair in ((child.popen.stdout, out), (child.popen.stderr, err))]
-    for reader in readers:
-        reader.start()
-    timed_out = False
-    try:
-        timed_out = not _wait(child, timeout)
-        status = child.stop(grace) if timed_out else child.sweep()
-    except BaseException:
-        child.stop(grace)
-        raise
-    finally:
-        if sweep_descendants:
-            watchdog.sweep(_session.marker, spare=_session.spared(), grace=grace)
-        for reader in readers:
-            reader.join(timeout=5)
-        if stream:
-            stream.close()
-    _raise_if_cancelled()
-    completed = Completed(child.argv, status, "".join(out), "".join(err), time.monotonic() - child.started, timed_out)
-    if check and (status or timed_out):
-        raise CommandFailed(completed, log=log)
-    return completed
+            if self._on_line is not None:
+                self._on_line(text.rstrip("\r\n"))
+        source.close()
 
 
 def _wait(child: Child, timeout: float | None) -> bool:
@@ -197,13 +250,6 @@ def _wait(child: Child, timeout: float | None) -> bool:
             return True
         if deadline is not None and time.monotonic() > deadline:
             return False
-
-
-def _open_log(log: Path, argv: Sequence[str]) -> IO[str]:
-    log.parent.mkdir(parents=True, exist_ok=True)
-    stream = log.open("a", encoding="utf-8")
-    stream.write(f"$ {shlex.join(argv)}\n")
-    return stream
 
 
 class _Session:
@@ -221,7 +267,13 @@ class _Session:
         with self._lock:
             if self._guard is None or self._guard.poll() is not None:
                 command = [sys.executable, "-I", "-S", watchdog.__file__, self.marker]
-                self._guard = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)
+                self._guard = subprocess.Popen(
+                    command,
+                    stdin=subprocess.PIPE,
+                    stdout=subprocess.DEVNULL,
+                    stderr=subprocess.DEVNULL,
+                    start_new_session=True,
+                )
 
     def spared(self) -> set[int]:
         """Processes that a sweep must leave alone: this one and children still wanted."""
@@ -242,7 +294,7 @@ def sweep_marker(stale: str) -> int:
 
 
 def cancelled() -> bool:
-    """Has SIGINT or SIGTERM asked this process to end?"""
+    """Whether SIGINT or SIGTERM has asked this process to end."""
     return _session.signal_number != 0
 
 

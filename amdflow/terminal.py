@@ -34,12 +34,21 @@ class Format(StrEnum):
 class Bar:
     """One progress bar. ``update`` may be called from any thread."""
 
-    def __init__(self, write: Callable[[str], None], description: str, total: float | None, progress: Progress | None, task: TaskID | None) -> None:
+    def __init__(
+        self,
+        write: Callable[[str], None],
+        description: str,
+        total: float | None,
+        progress: Progress | None,
+        task: TaskID | None,
+    ) -> None:
         self._write, self._description, self._progress, self._task = write, description, progress, task
         self._total, self._done, self._note = total, 0.0, ""
         self._started = self._spoke = time.monotonic()
 
-    def update(self, advance: float = 0.0, *, done: float | None = None, total: float | None = None, note: str | None = None) -> None:
+    def update(
+        self, advance: float = 0.0, *, done: float | None = None, total: float | None = None, note: str | None = None
+    ) -> None:
         """Move on by ``advance`` or to ``done``; ``note`` is shown beside the bar (loss, file name)."""
         self._done = self._done + advance if done is None else done
         self._total = self._total if total is None else total
@@ -117,7 +126,9 @@ class Terminal:
         if self.format is Format.HUMAN:
             self.out.print(text, markup=False, highlight=False, soft_wrap=True)
 
-    def table(self, columns: Sequence[str], rows: Sequence[Sequence[str]], *, title: str = "", right: Sequence[int] = ()) -> None:
+    def table(
+        self, columns: Sequence[str], rows: Sequence[Sequence[str]], *, title: str = "", right: Sequence[int] = ()
+    ) -> None:
         """A table on stdout, when the format is human. ``right`` holds indexes of right-aligned columns."""
         if self.format is not Format.HUMAN:
             return
@@ -125,7 +136,9 @@ class Terminal:
         from rich.table import Table
         from rich.text import Text
 
-        table = Table(title=title or None, box=box.SIMPLE_HEAD, title_justify="left", title_style="bold", pad_edge=False)
+        table = Table(
+            title=title or None, box=box.SIMPLE_HEAD, title_justify="left", title_style="bold", pad_edge=False
+        )
         for index, column in enumerate(columns):
             table.add_column(column, justify="right" if index in right else "left", overflow="fold")
         for row in rows:
@@ -138,10 +151,24 @@ class Terminal:
         if self.quiet or not self.err.is_terminal or os.environ.get("CI"):
             yield Bar(self.say if not self.quiet else lambda _line: None, description, total, None, None)
             return
-        from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeRemainingColumn
+        from rich.progress import (
+            BarColumn,
+            MofNCompleteColumn,
+            Progress,
+            SpinnerColumn,
+            TextColumn,
+            TimeRemainingColumn,
+        )
 
-        columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(bar_width=28), MofNCompleteColumn(), TextColumn(unit), TimeRemainingColumn(compact=True),
-                   TextColumn("{task.fields[note]}", style="dim", markup=False))
+        columns = (
+            SpinnerColumn(),
+            TextColumn("{task.description}"),
+            BarColumn(bar_width=28),
+            MofNCompleteColumn(),
+            TextColumn(unit),
+            TimeRemainingColumn(compact=True),
+            TextColumn("{task.fields[note]}", style="dim", markup=False),
+        )
         with Progress(*columns, console=self.err, transient=True) as progress:
             yield Bar(self.say, description, total, progress, progress.add_task(description, total=total, note=""))
 

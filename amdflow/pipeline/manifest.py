@@ -17,7 +17,7 @@ from amdflow.files import resolve_inside, write_atomic
 
 MANIFEST_NAME = "manifest.json"
 ATTEMPT_NAME = "attempt.json"
-SCHEMA = "amdflow/manifest"
+SCHEMA: Literal["amdflow/manifest"] = "amdflow/manifest"
 VERSION = "1.0"
 
 
@@ -35,7 +35,7 @@ class Status(StrEnum):
 
     @property
     def good(self) -> bool:
-        """Are the outputs complete and usable by the next stage?"""
+        """Whether the outputs are complete and usable by the next stage."""
         return self in (Status.OK, Status.OK_WITH_FINDINGS)
 
 
@@ -135,19 +135,31 @@ def read_manifest(path: Path) -> Manifest:
     try:
         data = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError as error:
-        raise UsageError(f"no manifest at {path}", hint="run the stage that writes it, or name another with --from-manifest") from error
+        raise UsageError(
+            f"no manifest at {path}", hint="run the stage that writes it, or name another with --from-manifest"
+        ) from error
     except (UnicodeDecodeError, json.JSONDecodeError) as error:
-        raise UsageError(f"{path} is not a readable manifest: {error}", hint="run the stage that writes it again") from error
+        raise UsageError(
+            f"{path} is not a readable manifest: {error}", hint="run the stage that writes it again"
+        ) from error
     if not isinstance(data, dict) or data.get("schema") != SCHEMA:
-        raise UsageError(f"{path} is not an amdflow manifest", hint="name the manifest.json that an amdflow stage wrote")
+        raise UsageError(
+            f"{path} is not an amdflow manifest", hint="name the manifest.json that an amdflow stage wrote"
+        )
     major = str(data.get("version", "")).partition(".")[0]
     if not major.isdigit() or int(major) > int(VERSION.partition(".")[0]):
-        raise UsageError(f"{path} has manifest version {data.get('version')}, this amdflow reads up to {VERSION}", hint="pip install --upgrade amdflow, or run the stage again with this version")
+        raise UsageError(
+            f"{path} has manifest version {data.get('version')}, this amdflow reads up to {VERSION}",
+            hint="pip install --upgrade amdflow, or run the stage again with this version",
+        )
     try:
         return Manifest.model_validate(data, extra="ignore")
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
-        raise UsageError(f"{path} is damaged: {'.'.join(map(str, first['loc']))}: {first['msg']}", hint="run the stage that writes it again") from error
+        raise UsageError(
+            f"{path} is damaged: {'.'.join(map(str, first['loc']))}: {first['msg']}",
+            hint="run the stage that writes it again",
+        ) from error
 
 
 def find_manifest(path: Path) -> Manifest | None:
@@ -173,7 +185,10 @@ class Upstream:
 
     def __init__(self, path: Path, manifest: Manifest, *, root: Path | None = None) -> None:
         if not manifest.status.good:
-            raise AmdflowError(f"{manifest.stage} did not end well ({manifest.status}): {path}", hint=f"amdflow run-all --from {manifest.stage}")
+            raise AmdflowError(
+                f"{manifest.stage} did not end well ({manifest.status}): {path}",
+                hint=f"amdflow run-all --from {manifest.stage}",
+            )
         self.path, self.manifest = path, manifest
         self.root = root or path.parent
         """Files must lie inside it."""
@@ -183,7 +198,10 @@ class Upstream:
         """Read a manifest that must be of ``stage`` (when given) and good."""
         manifest = read_manifest(path)
         if stage and manifest.stage != stage:
-            raise UsageError(f"{path} is the manifest of {manifest.stage}, not of {stage}", hint=f"name the manifest.json that `{stage}` wrote")
+            raise UsageError(
+                f"{path} is the manifest of {manifest.stage}, not of {stage}",
+                hint=f"name the manifest.json that `{stage}` wrote",
+            )
         return cls(path, manifest, root=root)
 
     def file(self, artifact: Artifact) -> Path:
@@ -192,7 +210,10 @@ class Upstream:
         if not path.is_relative_to(self.root.resolve()):
             resolve_inside(self.path.parent, artifact.path, what=str(self.path))
         if not path.exists():
-            raise AmdflowError(f"{self.manifest.stage}'s output {artifact.path} is gone", hint=f"amdflow run-all --from {self.manifest.stage}")
+            raise AmdflowError(
+                f"{self.manifest.stage}'s output {artifact.path} is gone",
+                hint=f"amdflow run-all --from {self.manifest.stage}",
+            )
         return path
 
     def outputs(self, role: str) -> list[Artifact]:

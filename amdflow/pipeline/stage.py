@@ -110,25 +110,60 @@ class Run:
     terminal: Terminal
     commands: list[CommandRecord] = field(default_factory=list)
 
-    def call(self, argv: Sequence[str], *, log: str, cwd: Path | None = None, env: Mapping[str, str] | None = None, extra_env: Mapping[str, str] | None = None,
-             timeout: float | None = None, on_line: Callable[[str], None] | None = None, check: bool = True, grace: float = 10.0,
-             sweep_descendants: bool = False) -> process.Completed:
+    def call(
+        self,
+        argv: Sequence[str],
+        *,
+        log: str,
+        cwd: Path | None = None,
+        env: Mapping[str, str] | None = None,
+        extra_env: Mapping[str, str] | None = None,
+        timeout: float | None = None,
+        on_line: Callable[[str], None] | None = None,
+        check: bool = True,
+        grace: float = 10.0,
+        sweep_descendants: bool = False,
+    ) -> process.Completed:
         """:func:`amdflow.process.run`, recorded in the manifest. ``extra_env`` is added to the environment and recorded."""
         environment = dict(os.environ if env is None else env) | dict(extra_env or {})
         path = self.logs / log
         try:
-            done = process.run(argv, cwd=cwd, env=environment, log=path, timeout=timeout, on_line=on_line, check=check, grace=grace, sweep_descendants=sweep_descendants)
+            done = process.run(
+                argv,
+                cwd=cwd,
+                env=environment,
+                log=path,
+                timeout=timeout,
+                on_line=on_line,
+                check=check,
+                grace=grace,
+                sweep_descendants=sweep_descendants,
+            )
         except process.CommandFailed as error:
             self.record(error.completed, cwd=cwd, env=extra_env, log=path)
             raise
         self.record(done, cwd=cwd, env=extra_env, log=path)
         return done
 
-    def record(self, done: process.Completed, *, cwd: Path | None = None, env: Mapping[str, str] | None = None, log: Path | None = None) -> None:
+    def record(
+        self,
+        done: process.Completed,
+        *,
+        cwd: Path | None = None,
+        env: Mapping[str, str] | None = None,
+        log: Path | None = None,
+    ) -> None:
         """Add a finished child to the manifest's ``commands``."""
-        self.commands.append(CommandRecord(
-            argv=[self._portable(word) for word in _mask(done.argv)], cwd=portable(cwd or Path.cwd(), self.root), env={key: self._portable(value) for key, value in (env or {}).items() if not _secret(key)},
-            exit_code=done.returncode, seconds=round(done.seconds, 3), log=portable(log, self.logs.parent) if log else ""))
+        self.commands.append(
+            CommandRecord(
+                argv=[self._portable(word) for word in _mask(done.argv)],
+                cwd=portable(cwd or Path.cwd(), self.root),
+                env={key: self._portable(value) for key, value in (env or {}).items() if not _secret(key)},
+                exit_code=done.returncode,
+                seconds=round(done.seconds, 3),
+                log=portable(log, self.logs.parent) if log else "",
+            )
+        )
 
     def _portable(self, word: str) -> str:
         return word.replace(f"{self.root}/", "").replace(str(self.root), ".")
@@ -146,7 +181,7 @@ class Stage(ABC, Generic[ConfigT]):
     upstream: ClassVar[str | None] = None
     """The stage whose manifest is the input."""
     resumable: ClassVar[bool] = False
-    """May a new attempt with the same key go on in the scratch folder of one that failed?"""
+    """Whether a new attempt with the same key may go on in the scratch folder of one that failed."""
     cached: ClassVar[bool] = True
     config_type: type[ConfigT]
 

@@ -1,0 +1,112 @@
+"""Put a finished result where people look for it, so that nobody ever sees half of one."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+
+from amdflow.errors import UsageError
+from amdflow.files import sync_folder
+from amdflow.pipeline.freshness import artifact_for
+from amdflow.pipeline.manifest import MANIFEST_NAME, Artifact, Manifest, find_manifest
+from amdflow.pipeline.stage import Output
+from amdflow.pipeline.workspace import Destination
+
+
+def describe_outputs(
+    outputs: Sequence[Output], scratch: Path, payload: Path, destination: Destination
+) -> list[Artifact]:
+    """Artifacts for files in ``scratch``, with the paths they will have once published."""
+    described = []
+    for output in outputs:
+        inside = output.path.relative_to(scratch).as_posix()
+        relative = inside
+        if destination.delivered and output.path.is_relative_to(payload):
+            relative = f"../{output.path.relative_to(payload).as_posix()}"
+        described.append(
+            artifact_for(
+                output.path,
+                name=output.name or inside,
+                relative=relative,
+                role=output.role,
+                media_type=output.guess_media_type(),
+                produced_by=output.produced_by,
+            )
+        )
+    return described
+
+
+def publish(scratch: Path, payload: Path, manifest: Manifest, destination: Destination) -> None:
+    """Move a complete result into place; the manifest comes last (or with everything else, in one rename)."""
+    if destination.delivered:
+        _deliver(scratch, payload, manifest, destination)
+    else:
+        manifest.save(scratch / MANIFEST_NAME)
+        _swap(scratch, destination.evidence, destination.private / "trash" / f"{destination.stage}-{manifest.run_id}")
+
+
+def recover(destination: Destination) -> None:
+    """Finish a swap that was cut off: a scratch folder with a good manifest is complete, since the manifest is written last."""
+    trash = destination.private / "trash"
+    for scratch in sorted(destination.private.glob(f"scratch/{destination.stage}-*")):
+        manifest = find_manifest(scratch / MANIFEST_NAME)
+        if manifest is not None and manifest.status.good and not destination.delivered:
+            _swap(scratch, destination.evidence, trash / f"{destination.stage}-{manifest.run_id}")
+    leftovers = sorted(trash.glob(f"{destination.stage}-*"))
+    if leftovers and not destination.evidence.exists():
+        os.replace(leftovers.pop(), destination.evidence)
+    for folder in leftovers:
+        shutil.rmtree(folder)
+
+
+def _swap(scratch: Path, place: Path, trash: Path) -> None:
+    place.parent.mkdir(parents=True, exist_ok=True)
+    trash.parent.mkdir(parents=True, exist_ok=True)
+    if place.exists():
+        os.replace(place, trash)
+    os.replace(scratch, place)
+    sync_folder(place.parent)
+    if trash.exists():
+        shutil.rmtree(trash)
+
+
+def check_foreign(manifest: Manifest, destination: Destination, *, force: bool) -> None:
+    """With ``--output``: refuse to overwrite files that an earlier amdflow run did not write.
+
+    Raises UsageError naming the first ones.
+    """
+    if not destination.delivered or force:
+        return
+    previous = find_manifest(destination.manifest)
+    ours = {artifact.path for artifact in previous.outputs} if previous else set()
+    foreign = [
+        artifact.path
+        for artifact in manifest.outputs
+        if artifact.path not in ours and (destination.evidence / artifact.path).exists()
+    ]
+    if foreign:
+        shown = ", ".join(path.removeprefix("../") for path in foreign[:3])
+        raise UsageError(
+            f"{destination.payload} already holds {len(foreign)} of the files to be written, and not from amdflow: {shown}",
+            hint="choose an empty --output, or overwrite them with --force",
+        )
+
+
+def _deliver(scratch: Path, payload: Path, manifest: Manifest, destination: Destination) -> None:
+    previous = find_manifest(destination.manifest)
+    destination.manifest.unlink(missing_ok=True)
+    kept = {artifact.path for artifact in manifest.outputs}
+    for artifact in manifest.outputs:
+        source = (
+            payload / artifact.path.removeprefix("../") if artifact.path.startswith("../") else scratch / artifact.path
+        )
+        target = destination.evidence / artifact.path
+        target.parent.mkdir(parents=True, exist_ok=True)
+        os.replace(source, target)
+    for artifact in previous.outputs if previous else ():
+        if artifact.path not in kept:
+            (destination.evidence / artifact.path).unlink(missing_ok=True)
+    manifest.save(destination.manifest)
+    shutil.rmtree(scratch)
