@@ -151,7 +151,8 @@ def wrap(tokenizer: Any, chat_template: str, longest: int) -> Any:
     from transformers import PreTrainedTokenizerFast
 
     tokenizer.pre_tokenizer, tokenizer.decoder = splitter(), decoders.ByteLevel()
-    return PreTrainedTokenizerFast(tokenizer_object=tokenizer, model_max_length=longest, chat_template=chat_template, clean_up_tokenization_spaces=False, **SPECIAL_TOKENS)
+    return PreTrainedTokenizerFast(tokenizer_object=tokenizer, model_max_length=longest, chat_template=chat_template, clean_up_tokenization_spaces=False,
+                                   **SPECIAL_TOKENS)
 
 
 def publish(model: Any, tokenizer: Any, target: Path, source: dict[str, Any]) -> None:
