@@ -11,7 +11,7 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from contextlib import suppress
 
 MARKER_VARIABLE = "AMDFLOW_RUN_MARKER"
@@ -20,13 +20,20 @@ MARKER_VARIABLE = "AMDFLOW_RUN_MARKER"
 def marked(marker: str, spare: Collection[int] = ()) -> list[int]:
     """Ids of the living processes whose environment carries ``marker``, but for ``spare`` (Linux ``/proc``)."""
     needle = f"{MARKER_VARIABLE}={marker}".encode()
-    found = []
+    return [pid for pid, environment in _environments() if pid not in spare and needle in environment]
+
+
+def marked_any() -> list[int]:
+    """Ids of the living processes that carry any marker at all."""
+    prefix = f"{MARKER_VARIABLE}=".encode()
+    return [pid for pid, environment in _environments() if any(entry.startswith(prefix) for entry in environment)]
+
+
+def _environments() -> Iterator[tuple[int, list[bytes]]]:
     for entry in os.listdir("/proc"):
-        if entry.isdigit() and int(entry) not in spare:
+        if entry.isdigit():
             with suppress(OSError), open(f"/proc/{entry}/environ", "rb") as stream:
-                if needle in stream.read().split(b"\0"):
-                    found.append(int(entry))
-    return found
+                yield int(entry), stream.read().split(b"\0")
 
 
 def sweep(marker: str, *, spare: Collection[int] = (), grace: float = 5.0) -> int:
