@@ -1,0 +1,125 @@
+"""The migration report: one HTML page and one Markdown file from the same figures."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from amdflow import __version__
+from amdflow.files import write_atomic
+from amdflow.findings import Finding, Severity
+from amdflow.report.difference import segments
+from amdflow.report.effort import BASIS
+from amdflow.report.markdown import migration_markdown
+from amdflow.report.migrated import FileResult, MigrationReport
+from amdflow.report.page import write_page
+from amdflow.report.readiness import MEANING, NEEDS_A_PERSON, NOT_RUN, Readiness, Standing, standing
+
+__all__ = ["FileResult", "MigrationReport", "write_html", "write_markdown"]
+
+_WHOLE_FILES_UP_TO = 12_000_000
+"""Characters of sources in all. Above it a page holds only the lines around changes and findings."""
+_ORDER = {severity: rank for rank, severity in enumerate(Severity)}
+
+
+def write_html(report: MigrationReport, path: Path) -> None:
+    """Write ``report.html``: self-contained, the same bytes for the same report."""
+    figures = standing(report)
+    by_path: dict[str, list[Finding]] = defaultdict(list)
+    for finding in report.findings:
+        by_path[finding.path].append(finding)
+    differences, numbers = _differences(report, by_path)
+    methods = Counter(file.method for file in report.files)
+    write_page(
+        path,
+        "migration.html.j2",
+        scripts=("diff.js", "migration.js"),
+        version=__version__,
+        report=report,
+        standing=figures,
+        states=list(Readiness),
+        readiness_counts={state: list(figures.readiness.values()).count(state) for state in Readiness},
+        meaning=MEANING,
+        not_run=NOT_RUN,
+        basis=BASIS,
+        methods=sorted(methods.items(), key=lambda item: (-item[1], item[0])),
+        metrics=scalars(report.metrics),
+        data=_data(report, figures, by_path, numbers),
+        differences=differences,
+    )
+
+
+def write_markdown(report: MigrationReport, path: Path) -> None:
+    """Write ``report.md``, fit for a pull request."""
+    write_atomic(path, migration_markdown(report, standing(report)).encode("utf-8", errors="backslashreplace"))
+
+
+def scalars(metrics: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """The metrics that fit on a line, by name, with their underscores read as spaces."""
+    return [
+        (name.replace("_", " "), f"{value:,.4g}" if isinstance(value, float) else str(value))
+        for name, value in sorted(metrics.items())
+        if isinstance(value, str | int | float)
+    ]
+
+
+def _differences(
+    report: MigrationReport, by_path: Mapping[str, list[Finding]]
+) -> tuple[list[tuple[str, list[dict[str, Any]]]], dict[str, int]]:
+    """Element id and segments for every file with a change or a finding, and each such file's number."""
+    whole = sum(len(before) + len(after) for before, after in report.sources.values()) <= _WHOLE_FILES_UP_TO
+    parts: list[tuple[str, list[dict[str, Any]]]] = []
+    numbers: dict[str, int] = {}
+    for path, (original, migrated) in sorted(report.sources.items()):
+        if original == migrated and path not in by_path:
+            continue
+        numbers[path] = len(parts)
+        marked = {finding.line for finding in by_path.get(path, ())}
+        parts.append((f"d{len(parts)}", segments(original, migrated, marked, whole=whole)))
+    return parts, numbers
+
+
+def _data(
+    report: MigrationReport, figures: Standing, by_path: Mapping[str, list[Finding]], numbers: Mapping[str, int]
+) -> dict[str, Any]:
+    """What the page's script reads, under short names: it may hold thousands of rows."""
+    findings = sorted(
+        report.findings, key=lambda item: (_ORDER[item.severity], item.path, item.line, item.column, item.id)
+    )
+    worst_first = {state: rank for rank, state in enumerate(Readiness)}
+    files = sorted(report.files, key=lambda file: (worst_first[figures.readiness[file.path]], file.path))
+    return {
+        "targets": list(report.targets),
+        "findings": [_finding(finding) for finding in findings],
+        "files": [
+            {
+                "p": file.path,
+                "m": file.method,
+                "w": file.state,
+                "r": figures.readiness[file.path],
+                "t": [file.targets.get(target, "") for target in report.targets],
+                "o": file.output,
+                "n": list(file.notes),
+                "c": sum(finding.severity in NEEDS_A_PERSON for finding in by_path.get(file.path, ())),
+                "d": numbers.get(file.path, -1),
+            }
+            for file in files
+        ],
+    }
+
+
+def _finding(finding: Finding) -> dict[str, Any]:
+    return {
+        "i": finding.id,
+        "s": finding.severity,
+        "t": finding.title,
+        "m": finding.message,
+        "p": finding.path,
+        "l": finding.line,
+        "e": finding.effort,
+        "f": finding.fix,
+        "c": finding.snippet,
+        "g": list(finding.targets),
+    }

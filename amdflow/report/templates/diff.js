@@ -1,0 +1,148 @@
+"use strict";
+// The side-by-side view of one file, drawn from its own JSON element when it is opened.
+const Diff = (() => {
+  const KEEP = 4, FOLD_FROM = 14, WORDS = /[A-Za-z0-9_]+|\s+|[^A-Za-z0-9_\s]/g, WORD_LIMIT = 240;
+  const dialog = $("#compare"), body = $("#diff");
+  let stops = [], at = -1, opener = null;
+
+  // Longest common subsequence over words, good for one line of code.
+  function changedWords(before, after) {
+    const a = before.match(WORDS) || [], b = after.match(WORDS) || [];
+    if (a.length > WORD_LIMIT || b.length > WORD_LIMIT) return [[[before, false]], [[after, false]]];
+    const table = Array.from({ length: a.length + 1 }, () => new Uint16Array(b.length + 1));
+    for (let i = a.length - 1; i >= 0; i--)
+      for (let j = b.length - 1; j >= 0; j--) table[i][j] = a[i] === b[j] ? table[i + 1][j + 1] + 1 : Math.max(table[i + 1][j], table[i][j + 1]);
+    const left = [], right = [];
+    let i = 0, j = 0;
+    while (i < a.length || j < b.length) {
+      if (i < a.length && j < b.length && a[i] === b[j]) { left.push([a[i++], false]); right.push([b[j++], false]); }
+      else if (j >= b.length || (i < a.length && table[i + 1][j] >= table[i][j + 1])) left.push([a[i++], true]);
+      else right.push([b[j++], true]);
+    }
+    return table[0][0] * 3 < Math.min(a.length, b.length) ? [[[before, false]], [[after, false]]] : [left, right];
+  }
+
+  function code(column, words) {
+    const cell = el("code", { class: "c" + column });
+    for (const [text, changed] of words) cell.append(changed ? el("mark", {}, text) : text);
+    return cell;
+  }
+
+  function row(kind, a, old, b, now) {
+    const cells = [[0, a, old], [1, b, now]].flatMap(([column, number, words]) => words === null
+      ? [el("i", { class: `n${column} none` }), el("code", { class: `c${column} none` })]
+      : [el("i", { class: "n" + column }, String(number)), code(column, words)]);
+    return el("div", { class: "row " + kind, "data-line": old === null ? null : a }, ...cells);
+  }
+
+  const sameRow = (segment, index) => {
+    const words = [[segment.t[index], false]];
+    return row("same", segment.a + index, words, segment.b + index, words);
+  };
+
+  function editRows(segment) {
+    return Array.from({ length: Math.max(segment.o.length, segment.n.length) }, (_, index) => {
+      const old = segment.o[index], now = segment.n[index];
+      const [left, right] = old !== undefined && now !== undefined ? changedWords(old, now) : [old === undefined ? null : [[old, false]], now === undefined ? null : [[now, false]]];
+      return row("edit", segment.a + index, left, segment.b + index, right);
+    });
+  }
+
+  function remark(finding) {
+    return el("div", { class: "remark " + finding.s },
+      el("p", {}, el("span", { class: "tag " + finding.s }, finding.s), " ", el("b", {}, finding.t || finding.m), " ", el("span", { class: "soft" }, finding.i)),
+      finding.t && finding.m !== finding.t ? el("p", {}, finding.m) : null, finding.f ? el("p", {}, "Fix: " + finding.f) : null);
+  }
+
+  function withRemarks(node, remarks) {
+    const found = remarks.get(Number(node.dataset.line));
+    if (!found) return [node];
+    node.classList.add("marked");
+    remarks.delete(Number(node.dataset.line));
+    return [node, ...found.map(remark)];
+  }
+
+  // Which lines of an unchanged run to show at once: the ends beside an edit, and what lies around a finding.
+  function sameSegment(segment, remarks, first, last) {
+    const count = segment.t.length, shown = new Uint8Array(count);
+    const mark = (from, to) => shown.fill(1, Math.max(0, from), Math.min(count, to));
+    if (count < FOLD_FROM) mark(0, count);
+    if (!first) mark(0, KEEP);
+    if (!last) mark(count - KEEP, count);
+    for (const line of remarks.keys()) mark(line - segment.a - KEEP, line - segment.a + KEEP + 1);
+    const nodes = [];
+    for (let index = 0; index < count;) {
+      let end = index;
+      while (end < count && shown[end] === shown[index]) end++;
+      if (shown[index] || end - index < 3) for (; index < end; index++) nodes.push(...withRemarks(sameRow(segment, index), remarks));
+      else { nodes.push(fold(segment, index, end)); index = end; }
+    }
+    return nodes;
+  }
+
+  function fold(segment, from, to) {
+    return el("button", { type: "button", class: "fold", onclick: (event) => {
+      event.target.replaceWith(...Array.from({ length: to - from }, (_, step) => sameRow(segment, from + step)));
+      body.focus();
+    } }, `Show ${to - from} unchanged lines`);
+  }
+
+  function draw(segments, findings, labels) {
+    const remarks = new Map();
+    for (const finding of findings) remarks.set(finding.l, [...(remarks.get(finding.l) || []), finding]);
+    const nodes = [el("div", { class: "row head" }, el("span", {}, labels[0]), el("span", {}, labels[1])), ...(remarks.get(0) || []).map(remark)];
+    remarks.delete(0);
+    segments.forEach((segment, index) => {
+      if (segment.k === "-") nodes.push(el("div", { class: "fold" }, `${segment.c} unchanged lines, left out of this page`));
+      else if (segment.k === "~") for (const node of editRows(segment)) nodes.push(...withRemarks(node, remarks));
+      else nodes.push(...sameSegment(segment, remarks, index === 0, index === segments.length - 1));
+    });
+    for (const rest of remarks.values()) nodes.push(...rest.map(remark));
+    body.replaceChildren(...nodes);
+  }
+
+  function collectStops() {
+    stops = [...body.children].filter((node, index, all) => node.classList.contains("marked") ||
+      (node.classList.contains("edit") && !all[index - 1].classList.contains("edit")));
+  }
+
+  function step(by) {
+    if (!stops.length) return;
+    at = Math.min(stops.length - 1, Math.max(0, at + by));
+    aim(stops[at]);
+  }
+
+  function aim(node) {
+    $(".row.target", body)?.classList.remove("target");
+    node.classList.add("target");
+    body.scrollTop = node.offsetTop - body.offsetTop - body.clientHeight / 3;
+  }
+
+  function open(file, findings, line) {
+    opener = document.activeElement;
+    $("#compare-title").textContent = file.p;
+    const source = document.getElementById("d" + file.d);
+    if (source) draw(JSON.parse(source.textContent), findings, [file.p, file.o || "not written"]);
+    else body.replaceChildren(...findings.map(remark), el("p", { class: "remark" }, "Nothing in this file was changed, or its text is not in this page."));
+    if (!dialog.open) dialog.showModal();
+    collectStops();
+    const wanted = line ? $(`.row[data-line="${line}"]`, body) : null;
+    at = wanted ? stops.indexOf(wanted) : -1;
+    body.scrollTop = 0;
+    if (wanted) aim(wanted);
+    body.focus({ preventScroll: true });
+    remember({ file: file.p, line: line ? String(line) : "" });
+  }
+
+  $("#compare-next").addEventListener("click", () => step(1));
+  $("#compare-previous").addEventListener("click", () => step(-1));
+  $("#compare-close").addEventListener("click", () => dialog.close());
+  dialog.addEventListener("click", (event) => { if (event.target === dialog) dialog.close(); });
+  dialog.addEventListener("close", () => { remember({ file: "", line: "" }); body.replaceChildren(); opener?.focus({ preventScroll: true }); });
+  dialog.addEventListener("keydown", (event) => {
+    if (typing(event)) return;
+    if (event.key === "n" || event.key === "j") step(1);
+    if (event.key === "p" || event.key === "k") step(-1);
+  });
+  return { open, isOpen: () => dialog.open };
+})();
