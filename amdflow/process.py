@@ -70,7 +70,11 @@ def describe_status(returncode: int) -> str:
 
 
 class Child:
-    """A running child and its process group."""
+    """A running child and its process group.
+
+    One that is ``detached`` has a marker and a guard of its own, so that :meth:`let_go` can leave it running when this
+    process ends; until then it ends with this process like any other.
+    """
 
     def __init__(
         self,
@@ -84,13 +88,10 @@ class Child:
     ) -> None:
         _raise_if_cancelled()
         environment = dict(os.environ if env is None else env)
-        if detached:
-            environment.pop(MARKER_VARIABLE, None)
-        else:
-            environment[MARKER_VARIABLE] = _session.marker
-            _session.guard()
+        self._guard = _Guard() if detached else _session.guard
+        self._guard.start()
+        self.marker = environment[MARKER_VARIABLE] = self._guard.marker
         self.argv = tuple(argv)
-        self.detached = detached
         self.started = time.monotonic()
         try:
             self.popen = subprocess.Popen(
@@ -113,8 +114,7 @@ class Child:
             ) from error
         except OSError as error:
             raise EnvironmentProblem(f"cannot start {argv[0]}: {error.strerror}", hint="amdflow doctor") from error
-        if not detached:
-            _session.children.add(self)
+        _session.children.add(self)
 
     @property
     def pid(self) -> int:
@@ -143,7 +143,15 @@ class Child:
         self.signal(signal.SIGKILL)
         status = self.popen.wait()
         _session.children.discard(self)
+        if self._guard is not _session.guard:
+            self._guard.dismiss()
         return status
+
+    def let_go(self) -> None:
+        """Leave a detached child running after this process has ended."""
+        assert self._guard is not _session.guard
+        self._guard.dismiss()
+        _session.children.discard(self)
 
 
 def run(
@@ -179,7 +187,7 @@ def run(
             raise
         finally:
             if sweep_descendants:
-                watchdog.sweep(_session.marker, spare=_session.spared(), grace=grace)
+                watchdog.sweep(_session.guard.marker, spare=_session.spared(), grace=grace)
             tee.finish()
     _raise_if_cancelled()
     seconds = time.monotonic() - child.started
@@ -252,28 +260,42 @@ def _wait(child: Child, timeout: float | None) -> bool:
             return False
 
 
-class _Session:
-    """What this process has started: the marker its children carry, the guard over them, the signal that came."""
+class _Guard:
+    """A marker, and the watchdog that ends all who carry it when this process is gone."""
 
     def __init__(self) -> None:
         self.marker = f"amdflow-{os.getpid()}-{uuid.uuid4().hex[:12]}"
-        self.children: set[Child] = set()
-        self.signal_number = 0
-        self._guard: subprocess.Popen[bytes] | None = None
+        self._watchdog: subprocess.Popen[bytes] | None = None
         self._lock = threading.Lock()
 
-    def guard(self) -> None:
+    def start(self) -> None:
         """Start the watchdog (again, if somebody killed it)."""
         with self._lock:
-            if self._guard is None or self._guard.poll() is not None:
+            if self._watchdog is None or self._watchdog.poll() is not None:
                 command = [sys.executable, "-I", "-S", watchdog.__file__, self.marker]
-                self._guard = subprocess.Popen(
+                self._watchdog = subprocess.Popen(
                     command,
                     stdin=subprocess.PIPE,
                     stdout=subprocess.DEVNULL,
                     stderr=subprocess.DEVNULL,
                     start_new_session=True,
                 )
+
+    def dismiss(self) -> None:
+        """End the watchdog before this process ends: it does nothing then."""
+        with self._lock:
+            if self._watchdog is not None:
+                self._watchdog.kill()
+                self._watchdog.communicate()
+
+
+class _Session:
+    """What this process has started: the guard over its children, the children, the signal that came."""
+
+    def __init__(self) -> None:
+        self.guard = _Guard()
+        self.children: set[Child] = set()
+        self.signal_number = 0
 
     def spared(self) -> set[int]:
         """Processes that a sweep must leave alone: this one and children still wanted."""
@@ -285,12 +307,12 @@ _session = _Session()
 
 def marker() -> str:
     """The marker every child of this process carries in ``AMDFLOW_RUN_MARKER``."""
-    return _session.marker
+    return _session.guard.marker
 
 
 def sweep_marker(stale: str) -> int:
     """End every process that carries another (dead) amdflow process's marker; returns how many there were."""
-    return 0 if stale == _session.marker else watchdog.sweep(stale, spare={os.getpid()}, grace=5.0)
+    return 0 if stale == _session.guard.marker else watchdog.sweep(stale, spare={os.getpid()}, grace=5.0)
 
 
 def cancelled() -> bool:
