@@ -118,14 +118,14 @@ def tokenizer_from(field: Any) -> Any:
 
 
 def make_tiny(target: Path) -> None:
-    """A random Llama (4 layers, 128 wide, 2048 words) with a tokenizer of its own."""
+    """A random Llama (4 layers, 128 wide, 1024 words) with a tokenizer of its own."""
     import torch
     from tokenizers import Tokenizer, models, pre_tokenizers, trainers
     from transformers import LlamaConfig, LlamaForCausalLM
 
     tokenizer = Tokenizer(models.BPE())
     special = ["<|endoftext|>", "<|im_start|>", "<|im_end|>"]
-    trainer = trainers.BpeTrainer(vocab_size=2048, special_tokens=special, initial_alphabet=sorted(pre_tokenizers.ByteLevel.alphabet()), show_progress=False)
+    trainer = trainers.BpeTrainer(vocab_size=1024, special_tokens=special, initial_alphabet=sorted(pre_tokenizers.ByteLevel.alphabet()), show_progress=False)
     tokenizer.pre_tokenizer = splitter()
     tokenizer.train_from_iterator(TINY_TEXT, trainer)
     template = (
@@ -133,7 +133,7 @@ def make_tiny(target: Path) -> None:
         "{% if add_generation_prompt %}{{ '<|im_start|>assistant\\n' }}{% endif %}"
     )
     torch.manual_seed(0)
-    config = LlamaConfig(vocab_size=2048, hidden_size=128, intermediate_size=256, num_hidden_layers=4, num_attention_heads=4, num_key_value_heads=2,
+    config = LlamaConfig(vocab_size=1024, hidden_size=128, intermediate_size=256, num_hidden_layers=4, num_attention_heads=4, num_key_value_heads=2,
                          max_position_embeddings=2048, bos_token_id=1, eos_token_id=2, pad_token_id=2, tie_word_embeddings=True)
     publish(LlamaForCausalLM(config).to(torch.bfloat16), wrap(tokenizer, template, longest=2048), target, {"made_by": "finetuning/models.py tiny", "seed": 0})
 
