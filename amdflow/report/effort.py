@@ -65,7 +65,7 @@ def estimate(findings: Iterable[Finding]) -> Estimate:
 def words(low: float, high: float) -> str:
     """A range of hours in the unit that fits it."""
     if high == 0:
-        return "no time"
+        return "none"
     if high < 1.5:
         return _range(low * 60, high * 60, "minutes")
     if high <= 40:

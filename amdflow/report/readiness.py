@@ -96,7 +96,9 @@ class Standing:
         if self.done:
             slow = self.counts[Severity.SLOW]
             return "No finding is open that needs a person." + (
-                f" {slow} {'is' if slow == 1 else 'are'} about speed: {self.estimate.words()} of work." if slow else ""
+                f" {slow} {'is' if slow == 1 else 'are'} about speed; estimated work: {self.estimate.words()}."
+                if slow
+                else ""
             )
         failed = sum(score.units - score.compiled for score in self.scores)
         if not self.needs:
@@ -110,7 +112,7 @@ class Standing:
         ]
         places = "1 place needs" if self.needs == 1 else f"{self.needs:,} places need"
         files = "1 file" if self.needing_files == 1 else f"{self.needing_files:,} files"
-        return f"{places} a person, in {files}: {join_words(parts)}. The estimate for everything open is {self.estimate.words()} of work."
+        return f"{places} a person, in {files}: {join_words(parts)}. Estimated work for everything open: {self.estimate.words()}."
 
 
 def standing(report: MigrationReport) -> Standing:

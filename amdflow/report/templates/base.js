@@ -13,6 +13,9 @@ function el(tag, attributes = {}, ...children) {
   return node;
 }
 
+// Words in backticks are code.
+const prose = (text) => text.split(/`([^`\n]+)`/).map((part, index) => index % 2 ? el("code", {}, part) : part);
+
 const data = (id) => JSON.parse(document.getElementById(id).textContent);
 
 const place = new URLSearchParams(location.hash.slice(1));

@@ -50,8 +50,8 @@ const Diff = (() => {
 
   function remark(finding) {
     return el("div", { class: "remark " + finding.s },
-      el("p", {}, el("span", { class: "tag " + finding.s }, finding.s), " ", el("b", {}, finding.t || finding.m), " ", el("span", { class: "soft" }, finding.i)),
-      finding.t && finding.m !== finding.t ? el("p", {}, finding.m) : null, finding.f ? el("p", {}, "Fix: " + finding.f) : null);
+      el("p", {}, el("span", { class: "tag " + finding.s }, finding.s), " ", el("b", {}, ...prose(finding.t || finding.m)), " ", el("span", { class: "soft" }, finding.i)),
+      finding.t && finding.m !== finding.t ? el("p", {}, ...prose(finding.m)) : null, finding.f ? el("p", {}, ...prose("Fix: " + finding.f)) : null);
   }
 
   function withRemarks(node, remarks) {

@@ -60,12 +60,12 @@ const Findings = (() => {
     const known = fileOf.has(finding.p), label = finding.p + (finding.l ? ":" + finding.l : "");
     return el("tr", { class: "finding", "data-index": index, onclick: (event) => { if (!event.target.closest("button")) select(index, true); } },
       el("td", {}, el("span", { class: "tag " + finding.s }, finding.s)),
-      el("td", { class: "what" }, el("span", { class: "title" }, finding.t || finding.m), " ", el("span", { class: "id" }, finding.i), finding.t && finding.m !== finding.t ? el("p", { class: "soft" }, finding.m) : null),
+      el("td", { class: "what" }, el("span", { class: "title" }, ...prose(finding.t || finding.m)), " ", el("span", { class: "id" }, finding.i), finding.t && finding.m !== finding.t ? el("p", { class: "soft" }, ...prose(finding.m)) : null),
       el("td", { class: "path" }, known ? el("button", { type: "button", class: "link mono", onclick: () => { select(index, false); compare(finding.p, finding.l); } }, label) : el("code", {}, label)),
-      el("td", { class: "nowrap" }, finding.e));
+      el("td", { class: "nowrap", "data-label": "effort:" }, finding.e));
   }
   function details(finding) {
-    const facts = [["Code", finding.c && el("pre", {}, finding.c)], ["Fix", finding.f], ["Targets", finding.g && finding.g.join(", ")], ["Read more", finding.i && el("code", {}, "amdflow explain " + finding.i)]];
+    const facts = [["Code", finding.c && el("pre", {}, finding.c)], ["Fix", finding.f && el("span", {}, ...prose(finding.f))], ["Targets", finding.g && finding.g.join(", ")], ["Read more", finding.i && el("code", {}, "amdflow explain " + finding.i)]];
     const shown = facts.filter(([, value]) => value).flatMap(([name, value]) => [el("dt", {}, name), el("dd", {}, value)]);
     const button = fileOf.has(finding.p) ? el("p", { class: "no-print" }, el("button", { type: "button", onclick: () => compare(finding.p, finding.l) }, "Show side by side")) : null;
     return el("tr", { class: "more" }, el("td", { colspan: "4" }, el("dl", { class: "facts" }, ...shown), button));
