@@ -45,9 +45,13 @@ class Chart:
         return embed(self.points)
 
 
-def line_chart(name: str, pairs: Sequence[Sequence[float]], *, x_name: str = "step") -> Chart | None:
-    """A chart of (x, y) pairs, or None when fewer than two of them are finite."""
-    points = sorted((float(x), float(y)) for x, y in pairs if math.isfinite(x) and math.isfinite(y))
+def line_chart(name: str, pairs: Sequence[Sequence[float | None]], *, x_name: str = "step") -> Chart | None:
+    """A chart of (x, y) pairs, or None when fewer than two of them are finite (None counts as not finite)."""
+    points = sorted(
+        (float(x), float(y))
+        for x, y in pairs
+        if x is not None and y is not None and math.isfinite(x) and math.isfinite(y)
+    )
     if len(points) < 2 or points[0][0] == points[-1][0]:
         return None
     lost = len(pairs) - len(points)
@@ -60,7 +64,7 @@ def line_chart(name: str, pairs: Sequence[Sequence[float]], *, x_name: str = "st
         return round(100 * (point[0] - left) / width, 3), round(100 * (point[1] - low) / height, 3)
 
     drawn = thin(points)
-    summary = f"{name} from {ys[0]:.4g} at {x_name} {xs[0]:g} to {ys[-1]:.4g} at {x_name} {xs[-1]:g}; lowest {min(ys):.4g}, highest {max(ys):.4g}."
+    summary = f"from {ys[0]:.4g} at {x_name} {xs[0]:g} to {ys[-1]:.4g} at {x_name} {xs[-1]:g}; lowest {min(ys):.4g}, highest {max(ys):.4g}."
     if lost:
         summary += f" {lost} {'value was' if lost == 1 else 'values were'} not finite and cannot be drawn."
     return Chart(

@@ -138,18 +138,12 @@ def _is_number(value: Any) -> bool:
 
 
 def _is_pairs(value: Any) -> bool:
-    return (
-        isinstance(value, list)
-        and len(value) > 1
-        and all(
-            isinstance(pair, list)
-            and len(pair) == 2
-            and _is_number(pair[0])
-            and _is_number(pair[1])
-            and None not in pair
-            for pair in value
-        )
-    )
+    """Whether it is a curve: [[step, value], ...], where a value that is not finite may have become null in JSON."""
+    return isinstance(value, list) and len(value) > 1 and all(_is_pair(pair) for pair in value)
+
+
+def _is_pair(pair: Any) -> bool:
+    return isinstance(pair, list) and len(pair) == 2 and pair[0] is not None and all(map(_is_number, pair))
 
 
 def _is_bad(key: str, row: Mapping[str, Any]) -> bool:
@@ -157,5 +151,7 @@ def _is_bad(key: str, row: Mapping[str, Any]) -> bool:
     if key == "spills":
         return bool(value)
     if key in ("lds_static", "lds_dynamic") and isinstance(row.get("lds_limit"), int):
-        return int(row.get("lds_static") or 0) + int(row.get("lds_dynamic") or 0) > int(row["lds_limit"])
+        return bool(value) and int(row.get("lds_static") or 0) + int(row.get("lds_dynamic") or 0) > int(
+            row["lds_limit"]
+        )
     return key in ("ok", "passed") and value is False

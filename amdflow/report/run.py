@@ -18,7 +18,7 @@ from amdflow.pipeline.manifest import CommandRecord, Manifest
 from amdflow.report.metrics import Shown, Table, plain, show, table, words
 from amdflow.report.page import write_page
 from amdflow.report.progress import NOT_RUN, UNREADABLE, StageView, read_stages
-from amdflow.report.readiness import MEANING, join_words
+from amdflow.report.readiness import MEANING, NEEDS_A_PERSON, join_words
 
 PURPOSE = {
     "migrate": "CUDA sources to HIP sources, compiled for each target",
@@ -29,7 +29,7 @@ PURPOSE = {
 }
 ROWS_SHOWN = 200
 """Commands and files listed of a stage; its manifest holds the rest."""
-FINDINGS_SHOWN = 25
+FINDINGS_SHOWN = 10
 
 
 @dataclass(frozen=True)
@@ -106,6 +106,9 @@ def headline(views: Sequence[StageView]) -> str:
         return "No stage has run yet"
     if len(done) < len(views):
         return f"{len(done)} of {len(views)} stages have run"
+    needs = sum(_needs_a_person(view) for view in views)
+    if needs:
+        return f"All {len(views)} stages ended; {needs:,} {'finding needs' if needs == 1 else 'findings need'} a person"
     return f"All {len(views)} stages ended well"
 
 
@@ -119,15 +122,22 @@ def _lead(views: Sequence[StageView]) -> str:
         parts.append(
             f"{join_words(outdated)} {'was' if len(outdated) == 1 else 'were'} made from an earlier result of the stage before."
         )
-    findings = sum(sum(view.last.findings.values()) for view in views if view.last)
-    if findings:
-        parts.append(f"{findings:,} {'finding' if findings == 1 else 'findings'} in all.")
+    for view in views:
+        needs = _needs_a_person(view)
+        if needs:
+            parts.append(
+                f"{view.name} has {needs:,} {'finding that needs' if needs == 1 else 'findings that need'} a person."
+            )
     untried = sum(len(view.manifest.not_exercised) for view in views if view.manifest)
     if untried:
         parts.append(
             f"{untried} {'thing' if untried == 1 else 'things'} could not be exercised on this machine; each is named below."
         )
     return " ".join(parts)
+
+
+def _needs_a_person(view: StageView) -> int:
+    return sum(view.manifest.findings.get(severity, 0) for severity in NEEDS_A_PERSON) if view.manifest else 0
 
 
 def _section(view: StageView, page_folder: Path) -> Section:
