@@ -39,19 +39,27 @@ def parse_overrides(words: Sequence[str]) -> dict[str, Any]:
     return found
 
 
-def read_recipe(path: Path, overrides: Mapping[str, Any], facts: EngineFacts) -> dict[str, Any]:
-    """The config's keys and values with ``overrides`` laid over them (``a.b`` reaches into a mapping).
+def read_recipe(path: Path, overrides: Mapping[str, Any]) -> dict[str, Any]:
+    """The keys and values of a config with ``overrides`` laid over them (``a.b`` reaches into a mapping).
 
-    Raises UsageError that names file and key for anything the engine would refuse or silently misread.
+    Raises UsageError when it is no mapping, or cannot be read.
     """
     data = _read(path)
     for key, value in overrides.items():
         _put(data, key.split("."), value, key)
     if not data:
         raise UsageError(f"{path} is empty", hint="amdflow init shows a working example in finetuning/lora.yaml")
-    problems = [problem for key, value in data.items() if (problem := _unknown(key, facts))]
+    return data
+
+
+def check_recipe(path: Path, data: Mapping[str, Any], facts: EngineFacts) -> dict[str, Any]:
+    """``data`` as the engine would understand it.
+
+    Raises UsageError that names file and key for anything the engine would refuse or silently misread.
+    """
+    problems = [problem for key in data if (problem := _unknown(key, facts))]
     if problems:
-        raise UsageError(f"{path}: " + "; ".join(problems), hint="keys are those of the installed LLaMA-Factory; a misspelt one would stop it later")
+        raise UsageError(f"{path}: " + "; ".join(problems), hint="the keys are those of the installed LLaMA-Factory")
     values = {key: _typed(path, key, value, facts.fields[key]) for key, value in data.items()}
     _check_ranges(path, values)
     return values
@@ -136,7 +144,7 @@ def _check_ranges(path: Path, values: Mapping[str, Any]) -> None:
 
 def _check_combinations(path: Path, values: Mapping[str, Any]) -> None:
     if values.get("max_steps", -1) == 0 or values.get("max_steps", -1) < -1:
-        raise UsageError(f"{path}: max_steps is {values['max_steps']}: nothing would be trained", hint="give a positive number, or set num_train_epochs instead")
+        raise UsageError(f"{path}: max_steps is {values['max_steps']}: nothing would be trained", hint="give a positive number, or set num_train_epochs")
     if not values.get("do_train", False):
         raise UsageError(f"{path}: do_train is not true, so nothing would be trained", hint="add `do_train: true`")
     if (values.get("packing") or values.get("neat_packing")) and values.get("cutoff_len", 2048) < 2:
