@@ -1,0 +1,48 @@
+"""``amdflow migrate``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from amdflow.cli.options import Arch, ConfigFile, DryRun, Force, FormatOption, Jobs, Output, Quiet, Verify
+from amdflow.terminal import Format
+
+
+def migrate(
+    path: Annotated[Path | None, typer.Argument(help="Folder with the CUDA sources; default: migrate.source in amdflow.yaml.", show_default=False)] = None,
+    output: Output = None,
+    arch: Arch = None,
+    jobs: Jobs = None,
+    no_compile: Annotated[bool, typer.Option("--no-compile", help="Translate and report only; compile nothing.")] = False,
+    fail_on: Annotated[str | None, typer.Option(help="Exit 3 on findings this bad or worse: silent, compile, link, slow, note; none never does.", show_default=False)] = None,
+    extra_arg: Annotated[list[str] | None, typer.Option(help="A compiler flag for every file, in translation and compile checks; may be repeated.", show_default=False)] = None,
+    exclude: Annotated[list[str] | None, typer.Option(help="Leave out paths that match this glob pattern; may be repeated.", show_default=False)] = None,
+    force: Force = False,
+    dry_run: DryRun = False,
+    verify: Verify = False,
+    format: FormatOption = Format.HUMAN,
+    quiet: Quiet = False,
+    config: ConfigFile = None,
+) -> None:
+    """Turn a CUDA source tree into a HIP one, compile it for AMD targets, and report what needs a person.
+
+    Example:  amdflow migrate ./cuda_src --arch gfx942,gfx1100
+
+    Example:  amdflow migrate ./cuda_src --output ./hip_src --fail-on compile --extra-arg=-Ithird_party/include
+    """
+    from amdflow.cli.context import run_stage
+    from amdflow.migrate.summary import check_output, render
+
+    check_output(path, output)
+    flags = {
+        "source": str(path.absolute()) if path else None,
+        "jobs": jobs,
+        "compile": False if no_compile else None,
+        "fail_on": fail_on,
+        "extra_args": extra_arg,
+        "exclude": exclude,
+    }
+    run_stage("migrate", flags, output=output, force=force, dry_run=dry_run, verify=verify, format=format, quiet=quiet, config=config, arch=arch, render=render)

@@ -1,0 +1,113 @@
+"""Compiler output as findings: each error at its original line, one finding for each root cause."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from amdflow.findings import Effort, Finding, Severity
+
+COMPILE_ERROR, MISSING_HEADER, LEFT_OVER_API = "AMF1002", "AMF1004", "AMF1001"
+_ERROR = re.compile(r"^(?P<path>[^:\n]+):(?P<line>\d+):(?P<column>\d+): (?P<kind>fatal error|error|note): (?P<text>.*)$")
+_INCLUDED = re.compile(r"^In file included from (?P<path>[^:\n]+):(?P<line>\d+):")
+_BARE = re.compile(r"^(?:[\w.+/-]+: )?(?P<kind>fatal error|error): (?P<text>.*)$")
+_MISSING = re.compile(r"'(?P<header>[^']+)' file not found")
+_FOLLOWS = re.compile(r"too many errors emitted|(?:device|host) compilation|linker command failed|\d+ errors? generated")
+_QUOTED = re.compile(r"'([^']*)'")
+_NUMBER = re.compile(r"\b\d+\b")
+_PLACES_KEPT = 25
+
+
+@dataclass(frozen=True)
+class Problem:
+    """One error of one unit. ``path`` is relative to the migrated tree, or empty when the error lies in none of its files."""
+
+    text: str
+    path: str
+    line: int
+    column: int
+    unit: str
+    target: str
+
+
+@dataclass
+class _Cause:
+    text: str
+    problems: list[Problem] = field(default_factory=list)
+
+
+def read_problems(output: str, unit: str, target: str, payload: Path) -> list[Problem]:
+    """Errors in a compiler's output. An error inside a system header counts for the line of the tree that led there."""
+    found: list[Problem] = []
+    included: tuple[str, int] = ("", 0)
+    pending: str | None = None
+    for line in output.splitlines():
+        if (match := _INCLUDED.match(line)) is not None:
+            name = _inside(match["path"], payload)
+            included = (name, int(match["line"])) if name else included
+        elif (match := _ERROR.match(line)) is not None:
+            name = _inside(match["path"], payload)
+            if match["kind"] == "note":
+                if pending and name and found:
+                    found[-1] = Problem(pending, name, int(match["line"]), int(match["column"]), unit, target)
+                    pending = None
+                continue
+            if _FOLLOWS.search(match["text"]):
+                continue
+            pending = None if name else match["text"]
+            place = (name, int(match["line"]), int(match["column"])) if name else (*included, 0)
+            found.append(Problem(match["text"], *place, unit, target))
+            included = ("", 0)
+        elif (match := _BARE.match(line)) is not None and not _FOLLOWS.search(match["text"]):
+            found.append(Problem(match["text"], "", 0, 0, unit, target))
+    if not found:
+        tail = [line for line in output.splitlines() if line.strip()][-1:] or ["the compiler failed without a word"]
+        found.append(Problem(tail[0][:300], "", 0, 0, unit, target))
+    return found
+
+
+def _inside(path: str, payload: Path) -> str:
+    normal, prefix = os.path.normpath(path), f"{payload}{os.sep}"
+    return normal.removeprefix(prefix) if normal.startswith(prefix) else ""
+
+
+def root_causes(problems: Iterable[Problem], original_line: Callable[[str, int], int], own_names: Callable[[str], bool]) -> list[Finding]:
+    """One finding for each cause, the most far-reaching first. ``original_line`` maps a migrated line, ``own_names`` tells names of the tree."""
+    causes: dict[str, _Cause] = {}
+    for problem in problems:
+        causes.setdefault(_key(problem.text, own_names), _Cause(problem.text)).problems.append(problem)
+    ordered = sorted(causes.values(), key=lambda cause: (-len({problem.unit for problem in cause.problems}), -len(cause.problems), cause.text))
+    return [_finding(cause, original_line) for cause in ordered]
+
+
+def _key(text: str, own_names: Callable[[str], bool]) -> str:
+    """Errors with the same key have the same cause: names of the tree's own do not tell causes apart, names of libraries do."""
+    missing = _MISSING.search(text)
+    if missing:
+        return f"missing {missing['header']}"
+    return _NUMBER.sub("0", _QUOTED.sub(lambda match: "''" if own_names(match.group(1)) else match.group(), text))
+
+
+def _finding(cause: _Cause, original_line: Callable[[str, int], int]) -> Finding:
+    places: dict[tuple[str, int], None] = {}
+    for problem in cause.problems:
+        places[problem.path or problem.unit, original_line(problem.path, problem.line) if problem.path else 0] = None
+    first_path, first_line = next(iter(places))
+    units = sorted({problem.unit for problem in cause.problems})
+    targets = tuple(sorted({problem.target for problem in cause.problems}))
+    missing = _MISSING.search(cause.text)
+    extra = {"count": len(places), "units": units[:_PLACES_KEPT], "places": [f"{path}:{line}" for path, line in list(places)[:_PLACES_KEPT]], "compiler": cause.text}
+    also = f" ({len(places)} places, {_units(len(units))})" if len(places) > 1 or len(units) > 1 else ""
+    if missing:
+        header = missing["header"]
+        return Finding(MISSING_HEADER, Severity.COMPILE, f"header {header} is not found{also}", first_path, first_line, title="Header not found", effort=Effort.HOURS, targets=targets,
+                       fix=f"Install the ROCm build of the library that holds {header}, name its folder with --extra-arg -I<folder>, or replace what is used of it.", extra=extra | {"header": header})
+    column = cause.problems[0].column
+    return Finding(COMPILE_ERROR, Severity.COMPILE, f"{cause.text}{also}", first_path, first_line, column, title="Compile error", effort=Effort.HOURS, targets=targets, extra=extra)
+
+
+def _units(count: int) -> str:
+    return "1 unit" if count == 1 else f"{count} units"

@@ -1,0 +1,43 @@
+"""Automatic fixes: changes that the translation needs to compile and that keep the meaning, each one recorded."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True)
+class Edit:
+    """Replace the bytes ``start`` to ``end`` of a file."""
+
+    start: int
+    end: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Applied:
+    """One thing that was done. ``rule`` is the id of the rule that explains it; ``line`` counts from 1 in the text before the fix."""
+
+    rule: str
+    line: int
+    message: str
+
+
+@dataclass(frozen=True)
+class FixContext:
+    """What fixes may know besides the file: ``mask_names`` are constants of the tree that are only ever used as lane masks."""
+
+    mask_names: frozenset[str] = frozenset()
+    values: Mapping[str, str] = field(default_factory=dict)
+
+
+def apply_edits(data: bytes, edits: Sequence[Edit]) -> bytes:
+    """All edits at once; one that overlaps an earlier one is left out."""
+    parts, at = [], 0
+    for edit in sorted(edits, key=lambda edit: (edit.start, edit.end)):
+        if edit.start < at:
+            continue
+        parts += [data[at:edit.start], edit.text.encode()]
+        at = edit.end
+    return b"".join((*parts, data[at:]))

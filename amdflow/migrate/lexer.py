@@ -1,0 +1,69 @@
+"""Just enough of C++'s lexical rules to tell code from comments and strings, in one pass of a regular expression."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+_COMMENT = r"//(?:[^\\\n]|\\(?:\r\n|[\s\S]))*|/\*[\s\S]*?(?:\*/|\Z)"
+_STRING = r'(?:u8|[uUL])?R"(?P<delimiter>[^()\\\s]{0,16})\([\s\S]*?\)(?P=delimiter)"|"(?:[^"\\\n]|\\[\s\S])*"?|\'(?:[^\'\\\n]|\\[\s\S])*\'?'
+_NUMBER = r"\.?[0-9](?:[eEpP][+-]|'\w|[\w.])*"
+_WORD = r"[^\W\d]\w*"
+_INCLUDE = r'^(?P<lead>[ \t]*\#[ \t]*(?:include|import|include_next)[ \t]*)(?P<open>[<"])(?P<path>[^>"\n]+)[>"]'
+_TOKEN = re.compile(rf"(?P<comment>{_COMMENT})|(?P<include>{_INCLUDE})|(?P<string>{_STRING})|(?P<number>{_NUMBER})|(?P<word>{_WORD})", re.MULTILINE)
+_BLANKED = re.compile(rf"(?P<comment>{_COMMENT})|(?P<include>{_INCLUDE})|(?P<string>{_STRING})|{_NUMBER}|{_WORD}", re.MULTILINE)
+_NOT_NEWLINE = re.compile(r"[^\n]")
+
+
+@dataclass(frozen=True, slots=True)
+class Include:
+    """One include directive: its path, whether in quotes, the offsets of the path in the text."""
+
+    path: str
+    quoted: bool
+    start: int
+    end: int
+
+
+def rewrite(text: str, word: Callable[[str, re.Match[str]], str], include: Callable[[str, bool], str | None]) -> str:
+    """Text with each identifier replaced by ``word(name, match)`` and each include path by ``include(path, quoted)``.
+
+    ``include`` returns the new path, ``""`` to drop the directive, or None to leave it as it is. Comments, strings,
+    numbers and everything else stay.
+    """
+
+    def replace(match: re.Match[str]) -> str:
+        kind = match.lastgroup
+        if kind == "word":
+            return word(match.group(), match)
+        if match.group("include"):
+            quoted = match.group("open") == '"'
+            new = include(match.group("path"), quoted)
+            if new is None:
+                return match.group()
+            if not new:
+                return ""
+            close = '"' if quoted else ">"
+            return f"{match.group('lead')}{match.group('open')}{new}{close}"
+        return match.group()
+
+    return _TOKEN.sub(replace, text)
+
+
+def includes(text: str) -> Iterator[Include]:
+    """Include directives outside comments."""
+    for match in _TOKEN.finditer(text) if "#" in text else ():
+        if match.group("include"):
+            yield Include(match.group("path").strip(), match.group("open") == '"', match.start("path"), match.end("path"))
+
+
+def mask(text: str) -> str:
+    """The same text, offsets unchanged, with comments, string contents and include paths blanked out."""
+
+    def blank(match: re.Match[str]) -> str:
+        if match.lastgroup is None:
+            return match.group()
+        return _NOT_NEWLINE.sub(" ", match.group())
+
+    return _BLANKED.sub(blank, text)

@@ -1,0 +1,174 @@
+"""One rule, as its YAML file spells it."""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator, Field
+
+from amdflow.config import Model
+from amdflow.findings import Effort, Severity
+
+
+def _regular_expression(value: str) -> str:
+    try:
+        re.compile(value, re.MULTILINE)
+    except re.error as error:
+        raise ValueError(f"not a valid regular expression ({error})") from error
+    return value
+
+
+Pattern = Annotated[str, AfterValidator(_regular_expression)]
+
+
+class CodePattern(Model):
+    """A pattern in code: comments, strings and include paths are blanked out before it is searched."""
+
+    kind: Literal["code"]
+    pattern: Pattern
+    unless: Pattern = ""
+    """Skip lines on which this is found too."""
+
+
+class IncludePattern(Model):
+    """A pattern in the path of an include directive."""
+
+    kind: Literal["include"]
+    pattern: Pattern
+
+
+class ConditionPattern(Model):
+    """A pattern in an ``#if``, ``#ifdef``, ``#ifndef`` or ``#elif`` line."""
+
+    kind: Literal["condition"]
+    pattern: Pattern
+    unless: Pattern = ""
+    """Skip conditions that this is found in too."""
+
+
+class StringPattern(Model):
+    """A pattern in a string literal that is not part of inline assembly."""
+
+    kind: Literal["string"]
+    pattern: Pattern
+
+
+class CallPattern(Model):
+    """A call: the whole name, some arguments by index, how many arguments."""
+
+    kind: Literal["call"]
+    name: Pattern
+    arguments: dict[int, Pattern] = Field(default_factory=dict)
+    fewer_than: int = 1000
+    """Match calls with fewer arguments than this only."""
+
+
+class BinaryPattern(Model):
+    """An operation: patterns for both sides (searched), and its operators."""
+
+    kind: Literal["binary"]
+    left: Pattern = ""
+    operators: tuple[str, ...]
+    right: Pattern = ""
+
+
+class ConstantPattern(Model):
+    """A named constant: macro, const or constexpr variable, enumerator."""
+
+    kind: Literal["constant"]
+    name: Pattern
+    value: Pattern
+    """The whole value."""
+
+
+class AsmPattern(Model):
+    """Inline assembly in device code, by its text. A ``fallback`` rule takes what no other one takes."""
+
+    kind: Literal["asm"]
+    pattern: Pattern = ""
+    fallback: bool = False
+
+
+class BuildPattern(Model):
+    """A pattern in a build file (CMake, make, setup.py), its comments blanked out."""
+
+    kind: Literal["build"]
+    pattern: Pattern
+    files: Literal["any", "cmake", "make", "setup.py"] = "any"
+
+
+class Check(Model):
+    """A check written in Python, for what patterns cannot say."""
+
+    kind: Literal["check"]
+    name: str
+
+
+class FromStage(Model):
+    """Not searched for: the migration itself reports it."""
+
+    kind: Literal["stage"]
+
+
+Detect = Annotated[
+    CodePattern | IncludePattern | ConditionPattern | StringPattern | CallPattern | BinaryPattern | ConstantPattern | AsmPattern | BuildPattern | Check | FromStage,
+    Field(discriminator="kind"),
+]
+
+
+class Example(Model):
+    """Code before and after the fix."""
+
+    before: str
+    after: str
+
+
+class Positive(Model):
+    """Code in which the rule must be found, at these lines (from 1), and nowhere else."""
+
+    code: str
+    lines: tuple[int, ...]
+
+
+class Samples(Model):
+    """What the rule's own test runs on."""
+
+    positive: tuple[Positive, ...] = ()
+    negative: tuple[str, ...] = ()
+
+
+class Rule(Model):
+    """One numbered diagnostic."""
+
+    id: str = Field(pattern=r"^AMF[0-9]{4}$|^[A-Z]{2,8}[0-9]{3,5}$")
+    title: str
+    category: Literal["tool", "warp", "ptx", "kernel", "arch", "api", "library", "build"]
+    severity: Severity
+    effort: Effort
+    message: str
+    """Said at each place; ``{match}`` stands for the code found."""
+    explanation: str
+    fix: str
+    example: Example | None = None
+    reference: str = ""
+    detect: Detect
+    per: Literal["line", "file"] = "line"
+    """Report each line, or one finding a file that counts them."""
+    region: str = ""
+    """Kind of kernel region worth rewriting, handed to the kernels stage."""
+    fixed_by: str = ""
+    """Id of the automatic fix that settles it."""
+    samples: Samples = Samples()
+
+
+class RuleFile(Model):
+    """A file in ``migration/rules``."""
+
+    rules: tuple[Rule, ...] = ()
+    names: dict[str, str] = Field(default_factory=dict)
+    """CUDA names that hipify-clang's map lacks and that a plain rename settles."""
+    headers: dict[str, str] = Field(default_factory=dict)
+    """Headers likewise; an empty text drops the directive."""
+    namespaces: dict[str, str] = Field(default_factory=dict)
+    """Namespaces likewise."""
