@@ -26,7 +26,9 @@ def find_cuda(configured: str, store: Store, environment: Mapping[str, str] | No
         root = Path(configured).expanduser().absolute()
         missing = [name for name in _NEEDED if not (root / name).is_file()]
         if missing:
-            raise EnvironmentProblem(f"toolchain.cuda: {root} lacks {missing[0]}", hint=f"remove the setting and run `{INSTALL}`")
+            raise EnvironmentProblem(
+                f"toolchain.cuda: {root} lacks {missing[0]}", hint=f"remove the setting and run `{INSTALL}`"
+            )
         return CudaHeaders(root, read_version(root), "config toolchain.cuda")
     for root, origin in installed_places(environment):
         version = read_version(root)
@@ -34,7 +36,9 @@ def find_cuda(configured: str, store: Store, environment: Mapping[str, str] | No
             return CudaHeaders(root, version, origin)
     installed = store.find("cuda-headers")
     if installed is None:
-        raise EnvironmentProblem("hipify-clang needs CUDA 12 headers (CUDA itself is not needed), and none were found", hint=INSTALL)
+        raise EnvironmentProblem(
+            "hipify-clang needs CUDA 12 headers (CUDA itself is not needed), and none were found", hint=INSTALL
+        )
     return CudaHeaders(installed.root, installed.version, "installed by amdflow")
 
 
@@ -52,7 +56,9 @@ def installed_places(environment: Mapping[str, str] | None = None) -> Iterator[t
 def read_version(root: Path) -> str:
     """``12.9`` from ``include/cuda.h``; ``unknown`` when it does not say."""
     try:
-        found = re.search(r"#define\s+CUDA_VERSION\s+(\d+)", (root / "include/cuda.h").read_text(encoding="utf-8", errors="replace"))
+        found = re.search(
+            r"#define\s+CUDA_VERSION\s+(\d+)", (root / "include/cuda.h").read_text(encoding="utf-8", errors="replace")
+        )
     except OSError:
         return "unknown"
     return f"{int(found.group(1)) // 1000}.{int(found.group(1)) % 1000 // 10}" if found else "unknown"

@@ -66,8 +66,12 @@ def read_engine(name: str, python: Path, origin: str, machine: Path = Path("/"))
 def site_folders(python: Path) -> list[Path]:
     """Folders with packages for an interpreter ``PREFIX/bin/python``, those searched first first."""
     prefix = python.parent.parent
-    folders = [*sorted(prefix.glob("lib/python3*/site-packages"), reverse=True), *sorted(prefix.glob("lib64/python3*/site-packages"), reverse=True),
-               *sorted(prefix.glob("local/lib/python3*/dist-packages"), reverse=True), prefix / "lib/python3/dist-packages"]
+    folders = [
+        *sorted(prefix.glob("lib/python3*/site-packages"), reverse=True),
+        *sorted(prefix.glob("lib64/python3*/site-packages"), reverse=True),
+        *sorted(prefix.glob("local/lib/python3*/dist-packages"), reverse=True),
+        prefix / "lib/python3/dist-packages",
+    ]
     settings = prefix / "pyvenv.cfg"
     if settings.is_file():
         values = dict(re.findall(r"^(\S+)\s*=\s*(.+?)\s*$", settings.read_text(encoding="utf-8"), re.MULTILINE))

@@ -39,8 +39,10 @@ def find_rocm(configured: str, store: Store, environment: Mapping[str, str] | No
         place = Place(Path(configured).expanduser().absolute(), "config toolchain.rocm")
         found = read_rocm(place)
         if found is None:
-            raise EnvironmentProblem(f"toolchain.rocm: {place.root} is not a ROCm with a HIP compiler: it lacks {missing_part(place.root)}",
-                                     hint="name the folder that holds bin/ and include/hip/, or remove the setting")
+            raise EnvironmentProblem(
+                f"toolchain.rocm: {place.root} is not a ROCm with a HIP compiler: it lacks {missing_part(place.root)}",
+                hint="name the folder that holds bin/ and include/hip/, or remove the setting",
+            )
     else:
         found = next(filter(None, map(read_rocm, installed_places(environment))), None)
     private = private_rocm(store)
@@ -56,7 +58,11 @@ def find_rocm(configured: str, store: Store, environment: Mapping[str, str] | No
 def private_rocm(store: Store) -> Rocm | None:
     """The ROCm that amdflow itself installed, if it did."""
     installed = store.find("rocm")
-    return read_rocm(Place(installed.root / "usr", PRIVATE_ORIGIN, installed.root, installed.version)) if installed else None
+    return (
+        read_rocm(Place(installed.root / "usr", PRIVATE_ORIGIN, installed.root, installed.version))
+        if installed
+        else None
+    )
 
 
 def installed_places(environment: Mapping[str, str] | None = None) -> Iterator[Place]:
@@ -103,9 +109,19 @@ def read_rocm(place: Place) -> Rocm | None:
     assert resource_dir is not None
     version = place.version or read_version(place.root)
     hipify = place.root / "bin/hipify-clang"
-    own = Hipify(hipify, resource_dir, place.sysroot, version) if hipify.is_file() else None
-    return Rocm(root=place.root, version=version, clang=llvm / "bin/clang", hipify=own.program if own else None, llvm_bin=llvm / "bin", device_lib=device_lib,
-                resource_dir=resource_dir, origin=place.origin, sysroot=place.sysroot, hipify_from=own)
+    own = Hipify(hipify, resource_dir, place.sysroot, version, place.origin) if hipify.is_file() else None
+    return Rocm(
+        root=place.root,
+        version=version,
+        clang=llvm / "bin/clang",
+        hipify=own.program if own else None,
+        llvm_bin=llvm / "bin",
+        device_lib=device_lib,
+        resource_dir=resource_dir,
+        origin=place.origin,
+        sysroot=place.sysroot,
+        hipify_from=own,
+    )
 
 
 def missing_part(root: Path) -> str:
@@ -139,13 +155,22 @@ def read_version(root: Path) -> str:
 def _llvm_of(root: Path) -> Path | None:
     """The LLVM of a ROCm: its own folder, or a distribution's numbered one that has the AMD device libraries; newest first."""
     numbered = sorted((root / "lib").glob("llvm-*"), key=lambda path: _trailing_number(path.name), reverse=True)
-    candidates = [root / "lib/llvm", root / "llvm", *(path for path in numbered if list(path.glob("lib/clang/*/amdgcn/bitcode")))]
+    candidates = [
+        root / "lib/llvm",
+        root / "llvm",
+        *(path for path in numbered if list(path.glob("lib/clang/*/amdgcn/bitcode"))),
+    ]
     return next((path for path in candidates if (path / "bin/clang").is_file()), None)
 
 
 def _device_lib(root: Path, llvm: Path) -> Path | None:
-    candidates = [root / "amdgcn/bitcode", llvm / "amdgcn/bitcode", root / "lib/llvm/amdgcn/bitcode",
-                  *_newest_first(llvm, "lib/clang/*/amdgcn/bitcode"), *_newest_first(llvm, "lib/clang/*/lib/amdgcn/bitcode")]
+    candidates = [
+        root / "amdgcn/bitcode",
+        llvm / "amdgcn/bitcode",
+        root / "lib/llvm/amdgcn/bitcode",
+        *_newest_first(llvm, "lib/clang/*/amdgcn/bitcode"),
+        *_newest_first(llvm, "lib/clang/*/lib/amdgcn/bitcode"),
+    ]
     return next((path for path in candidates if path.is_dir() and next(path.glob("*.bc"), None)), None)
 
 

@@ -31,6 +31,7 @@ class Hipify:
     resource_dir: Path
     sysroot: Path | None
     version: str
+    origin: str
 
 
 @dataclass(frozen=True)
@@ -58,10 +59,17 @@ class Rocm:
 
     def hipify_flags(self, cuda: CudaHeaders) -> list[str]:
         """Flags for ``hipify-clang``, to stand before any ``--``. Raises EnvironmentProblem when there is no hipify-clang."""
+        hipify = self.needed_hipify()
+        flags = [f"--cuda-path={cuda.root}", f"--clang-resource-directory={hipify.resource_dir}"]
+        return flags + [f"--extra-arg={flag}" for flag in _sysroot_flags(hipify.sysroot)]
+
+    def needed_hipify(self) -> Hipify:
+        """The hipify-clang. Raises EnvironmentProblem when there is none."""
         if self.hipify_from is None:
-            raise EnvironmentProblem(f"the ROCm in {self.root} ({self.origin}) has no hipify-clang", hint="amdflow toolchain install rocm")
-        flags = [f"--cuda-path={cuda.root}", f"--clang-resource-directory={self.hipify_from.resource_dir}"]
-        return flags + [f"--extra-arg={flag}" for flag in _sysroot_flags(self.hipify_from.sysroot)]
+            raise EnvironmentProblem(
+                f"the ROCm in {self.root} ({self.origin}) has no hipify-clang", hint="amdflow toolchain install rocm"
+            )
+        return self.hipify_from
 
     def tool(self, name: str) -> Path:
         """A program of this LLVM (``llvm-readelf``, ``llvm-objdump``, ``clang-offload-bundler``). Raises EnvironmentProblem when it is not there."""
@@ -104,7 +112,9 @@ class Engine:
             wanted |= {"OMP_NUM_THREADS": str(len(os.sched_getaffinity(0))), "OMP_WAIT_POLICY": "PASSIVE"}
         variables = {name: value for name, value in wanted.items() if name not in os.environ}
         if self.stand_ins:
-            variables["PYTHONPATH"] = os.pathsep.join([*map(str, self.stand_ins), *filter(None, [os.environ.get("PYTHONPATH")])])
+            variables["PYTHONPATH"] = os.pathsep.join(
+                [*map(str, self.stand_ins), *filter(None, [os.environ.get("PYTHONPATH")])]
+            )
         return variables
 
 

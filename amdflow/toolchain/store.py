@@ -79,7 +79,9 @@ class Store:
             if data["schema"] != _SCHEMA or int(str(data["format"]).split(".")[0]) > _MAJOR or not root.is_dir():
                 return None
             artifacts = tuple(Artifact(item["name"], item["version"], item["sha256"]) for item in data["artifacts"])
-            return Installed(name, data["version"], root, data["origin"], int(data["size"]), artifacts, dict(data["facts"]))
+            return Installed(
+                name, data["version"], root, data["origin"], int(data["size"]), artifacts, dict(data["facts"])
+            )
         except (OSError, ValueError, KeyError, TypeError):
             return None
 
@@ -123,15 +125,35 @@ class Store:
         build.mkdir(parents=True)
         return build
 
-    def publish(self, name: str, build: Path, *, version: str, origin: str, artifacts: tuple[Artifact, ...], facts: Mapping[str, str]) -> Installed:
+    def publish(
+        self,
+        name: str,
+        build: Path,
+        *,
+        version: str,
+        origin: str,
+        artifacts: tuple[Artifact, ...],
+        facts: Mapping[str, str],
+    ) -> Installed:
         """Make a complete, checked build the one in use; the one before it is removed."""
         before = self.find(name)
         size = tree_size(build)
-        write_json(self.root / name / RECORD, {
-            "schema": _SCHEMA, "format": f"{_MAJOR}.0", "name": name, "version": version, "folder": build.name, "origin": origin, "size": size,
-            "amdflow": __version__, "installed": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()), "facts": dict(facts),
-            "artifacts": [asdict(artifact) for artifact in artifacts],
-        })
+        write_json(
+            self.root / name / RECORD,
+            {
+                "schema": _SCHEMA,
+                "format": f"{_MAJOR}.0",
+                "name": name,
+                "version": version,
+                "folder": build.name,
+                "origin": origin,
+                "size": size,
+                "amdflow": __version__,
+                "installed": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+                "facts": dict(facts),
+                "artifacts": [asdict(artifact) for artifact in artifacts],
+            },
+        )
         if before is not None and before.root != build:
             shutil.rmtree(before.root, ignore_errors=True)
         return Installed(name, version, build, origin, size, artifacts, facts)
@@ -141,8 +163,10 @@ class Store:
         self.root.mkdir(parents=True, exist_ok=True)
         free = shutil.disk_usage(self.root).free / (1 << 30)
         if free < needed_gb:
-            raise EnvironmentProblem(f"{what} needs {needed_gb:g} GiB in {self.root}, where {free:.1f} GiB are free",
-                                     hint=f"free some space, or choose another disk: export {CACHE_VARIABLE}=DIR")
+            raise EnvironmentProblem(
+                f"{what} needs {needed_gb:g} GiB in {self.root}, where {free:.1f} GiB are free",
+                hint=f"free some space, or choose another disk: export {CACHE_VARIABLE}=DIR",
+            )
 
     def _builds(self, name: str) -> list[Path]:
         return sorted((self.root / name).glob("build-*"))

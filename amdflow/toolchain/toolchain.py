@@ -24,7 +24,9 @@ class Toolchain:
     Every method raises EnvironmentProblem, with the command that mends it, when the tool is missing or unusable.
     """
 
-    def __init__(self, config: ToolchainConfig | None = None, store: Store | None = None, machine: Path = Path("/")) -> None:
+    def __init__(
+        self, config: ToolchainConfig | None = None, store: Store | None = None, machine: Path = Path("/")
+    ) -> None:
         self.config = config or ToolchainConfig()
         self._given_store, self._machine = store, machine
         self._known: dict[str, object] = {}
@@ -45,7 +47,9 @@ class Toolchain:
 
     def engine(self, name: str) -> Engine:
         """The environment of ``kernels``, ``finetune``, ``serve`` or ``vllm``."""
-        return self._once(f"engine {name}", lambda: find_engine(name, getattr(self.config, name, ""), self.store, self._machine))
+        return self._once(
+            f"engine {name}", lambda: find_engine(name, getattr(self.config, name, ""), self.store, self._machine)
+        )
 
     def _once(self, key: str, find: Callable[[], ToolT]) -> ToolT:
         with self._lock:

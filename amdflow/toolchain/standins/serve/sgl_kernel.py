@@ -12,12 +12,14 @@ from typing import Any, NoReturn
 __version__ = "0.0.0+amdflow.cpu"
 
 
-def assign_req_to_token_pool_cpu(request_rows: Any, table: Any, starts: Any, ends: Any, slots: Any, _stride: int) -> None:
+def assign_req_to_token_pool_cpu(
+    request_rows: Any, table: Any, starts: Any, ends: Any, slots: Any, _stride: int
+) -> None:
     """Copy each request's share of ``slots``, in order, to columns ``start:end`` of its row of ``table``, in place."""
     taken = 0
     for row, start, end in zip(request_rows.tolist(), starts.tolist(), ends.tolist(), strict=True):
         count = end - start
-        table[row, start:end] = slots[taken:taken + count].to(table.dtype)
+        table[row, start:end] = slots[taken : taken + count].to(table.dtype)
         taken += count
 
 

@@ -28,7 +28,9 @@ class _DeclareOperators(MetaPathFinder):
 
             for operator in _OPERATORS:
                 if not hasattr(torch.ops.torchvision, operator):
-                    torch.library.define(f"torchvision::{operator}", "(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
+                    torch.library.define(
+                        f"torchvision::{operator}", "(Tensor dets, Tensor scores, float iou_threshold) -> Tensor"
+                    )
         return None
 
 
