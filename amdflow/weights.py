@@ -19,6 +19,7 @@ INDEX_NAME = "model.safetensors.index.json"
 _LONGEST_HEADER = 100_000_000
 _BITS = {"BOOL": 8, "U8": 8, "I8": 8, "F8_E5M2": 8, "F8_E4M3": 8, "F8_E8M0": 8, "F8_E4M3FNUZ": 8, "F8_E5M2FNUZ": 8, "U16": 16, "I16": 16, "F16": 16, "BF16": 16,
          "U32": 32, "I32": 32, "F32": 32, "U64": 64, "I64": 64, "F64": 64, "C64": 64, "F4": 4, "F6_E2M3": 6, "F6_E3M2": 6}
+_TOKENIZERS = ("tokenizer.json", "tokenizer.model", "vocab.json", "vocab.txt", "tokenizer_config.json")
 _AGAIN = "copy or download the model again"
 
 
@@ -123,3 +124,38 @@ def _read_sharded(folder: Path, index: Path) -> Weights:
             raise UsageError(f"{folder / name} lacks the tensor {lost} that {INDEX_NAME} puts there", hint=_AGAIN)
         tensors |= held
     return Weights(tuple(folder / name for name in names), tensors)
+
+
+def check_model_folder(folder: Path) -> Weights | None:
+    """The weights of a Hugging Face model folder that has a readable config.json, a tokenizer and complete weights.
+
+    None when the weights are in PyTorch's older format, which is not looked into. Raises UsageError naming what is missing.
+    """
+    read_config(folder)
+    if not any((folder / name).is_file() for name in _TOKENIZERS):
+        raise UsageError(f"{folder} has no tokenizer (none of {', '.join(_TOKENIZERS[:3])})", hint="copy the tokenizer files into it")
+    weights = read_weights(folder)
+    if weights is None and not any(folder.glob("pytorch_model*.bin")):
+        raise UsageError(f"{folder} holds no weights (*.safetensors)", hint=_AGAIN)
+    return weights
+
+
+def read_config(folder: Path) -> dict[str, Any]:
+    """A model folder's config.json. Raises UsageError when there is none, or it is not readable."""
+    if not folder.is_dir():
+        raise UsageError(f"no such model folder: {folder}", hint="check the path")
+    path = folder / "config.json"
+    if not path.is_file():
+        raise UsageError(f"{folder} is not a model folder: it has no config.json", hint="name a Hugging Face model folder")
+    try:
+        config = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise UsageError(f"{path} is not readable JSON: {error}", hint=_AGAIN) from error
+    if not isinstance(config, dict):
+        raise UsageError(f"{path} is not a model's config: it holds no mapping", hint=_AGAIN)
+    return config
+
+
+def model_files(folder: Path) -> tuple[Path, ...]:
+    """The files of a model folder, hidden ones and folders left out."""
+    return tuple(sorted(path for path in folder.iterdir() if path.is_file() and not path.name.startswith(".")))

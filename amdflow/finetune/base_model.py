@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import json
 import os
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from amdflow.errors import EnvironmentProblem, UsageError
 from amdflow.finetune.engine import EngineFacts
 from amdflow.finetune.places import looks_like_path
-from amdflow.weights import Weights, read_weights
+from amdflow.weights import Weights, check_model_folder, model_files
 
-_TOKENIZERS = ("tokenizer.json", "tokenizer.model", "vocab.json", "vocab.txt", "tokenizer_config.json")
 _PATIENCE_SECONDS = 10.0
 
 
@@ -31,35 +28,13 @@ def check_base_model(value: str, facts: EngineFacts) -> BaseModel:
     """The model that ``model_name_or_path`` names. Raises UsageError for a broken folder, EnvironmentProblem for a hub out of reach."""
     folder = Path(value)
     if folder.is_dir():
-        return check_model_folder(folder)
+        return BaseModel(folder.name, folder, model_files(folder), check_model_folder(folder))
     if folder.is_file():
         raise UsageError(f"model_name_or_path: {value} is a file, not a model folder", hint="name the folder that holds config.json")
     if looks_like_path(value):
         raise UsageError(f"model_name_or_path: no such folder: {value}", hint="check the path; a hub id looks like owner/name")
     _check_hub(value, facts)
     return BaseModel(value, None)
-
-
-def check_model_folder(folder: Path) -> BaseModel:
-    """A local model: a readable config.json, a tokenizer, complete weights."""
-    config = folder / "config.json"
-    if not config.is_file():
-        raise UsageError(f"{folder} is not a model folder: it has no config.json", hint="name a Hugging Face model folder")
-    _read_json(config)
-    if not any((folder / name).is_file() for name in _TOKENIZERS):
-        raise UsageError(f"{folder} has no tokenizer (none of {', '.join(_TOKENIZERS[:3])})", hint="copy the tokenizer files into it")
-    weights = read_weights(folder)
-    if weights is None and not any(folder.glob("pytorch_model*.bin")):
-        raise UsageError(f"{folder} holds no weights (*.safetensors)", hint="copy or download the model again")
-    files = tuple(sorted(path for path in folder.iterdir() if path.is_file() and not path.name.startswith(".")))
-    return BaseModel(folder.name, folder, files, weights)
-
-
-def _read_json(path: Path) -> Any:
-    try:
-        return json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise UsageError(f"{path} is not readable JSON: {error}", hint="copy or download the model again") from error
 
 
 def _check_hub(name: str, facts: EngineFacts) -> None:

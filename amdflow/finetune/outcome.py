@@ -26,14 +26,23 @@ def kind_of_result(args: Mapping[str, Any]) -> str:
 def collect(job: Job, kernels: Mapping[str, Sequence[str]], result: Result, run: Run) -> Outcome:
     """Outputs, metrics and handoff of a finished training."""
     kind = kind_of_result(job.args)
+    _open_up(run)
     outputs = [Output(path, role, produced_by="llamafactory") for path in sorted(run.payload.iterdir()) if path.is_file() and (role := _role(path, kind))]
     base = portable(job.base.folder, run.root) if job.base.folder else job.base.name
     handoff = {
-        "base_model": base, "base_name": job.base.name, "finetuning_type": job.args.get("finetuning_type", "lora"), "stage": job.args.get("stage", "sft"),
+        "base_model": base, "base_name": job.base.name, "base_is_local": job.base.folder is not None,
+        "finetuning_type": job.args.get("finetuning_type", "lora"), "stage": job.args.get("stage", "sft"),
         "adapter": run.payload.name if kind == "adapter" else None, "model": run.payload.name if kind == "model" else None,
         "template": job.args.get("template") or "", "trust_remote_code": bool(job.args.get("trust_remote_code")), "kernels_available": dict(kernels),
     }
     return Outcome(outputs, job.findings, _metrics(job, result, run.root), handoff, _not_exercised(result))
+
+
+def _open_up(run: Run) -> None:
+    """SafeTensors files are written for their owner only; give them the mode that other files get here."""
+    mode = (run.scratch / "result.json").stat().st_mode
+    for path in run.payload.rglob("*.safetensors"):
+        path.chmod(mode)
 
 
 def _role(path: Path, kind: str) -> str:
