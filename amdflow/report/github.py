@@ -15,7 +15,7 @@ _COMMANDS = {
 }
 
 
-def annotations(findings: Sequence[Finding], *, prefix: str = "") -> list[str]:
+def workflow_commands(findings: Sequence[Finding], *, prefix: str = "") -> list[str]:
     """``::error file=src/a.cu,line=3,title=AMF1001 Inline PTX::message``, worst first (GitHub shows only some of each kind).
 
     ``prefix`` is the scanned folder's path below the repository's root.

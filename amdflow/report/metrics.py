@@ -80,6 +80,8 @@ def show(metrics: Mapping[str, Any]) -> Shown:
         chart = line_chart(words(name), value) if _is_pairs(value) else None
         if chart:
             shown.charts.append(chart)
+        elif _is_pairs(value):
+            shown.facts.append((words(name), ", ".join(f"{plain(y)} at step {plain(x)}" for x, y in value)))
         elif isinstance(value, list) and value and all(isinstance(row, dict) for row in value):
             shown.tables.append(table(name, value))
         elif isinstance(value, dict) and value and all(isinstance(row, dict) for row in value.values()):
@@ -139,7 +141,7 @@ def _is_number(value: Any) -> bool:
 
 def _is_pairs(value: Any) -> bool:
     """Whether it is a curve: [[step, value], ...], where a value that is not finite may have become null in JSON."""
-    return isinstance(value, list) and len(value) > 1 and all(_is_pair(pair) for pair in value)
+    return isinstance(value, list) and bool(value) and all(_is_pair(pair) for pair in value)
 
 
 def _is_pair(pair: Any) -> bool:

@@ -97,7 +97,6 @@ def _data(
             {
                 "p": file.path,
                 "m": file.method,
-                "w": file.state,
                 "r": figures.readiness[file.path],
                 "t": [file.targets.get(target, "") for target in report.targets],
                 "o": file.output,

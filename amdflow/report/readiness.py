@@ -103,7 +103,9 @@ class Standing:
         failed = sum(score.units - score.compiled for score in self.scores)
         if not self.needs:
             return (
-                f"{failed} compile checks failed." if failed else "No finding needs a person, but nothing was compiled."
+                f"{failed:,} compile {'check' if failed == 1 else 'checks'} failed."
+                if failed
+                else "No finding needs a person, but nothing was compiled."
             )
         parts = [
             f"{self.counts[severity]} {MEANING[severity][self.counts[severity] != 1]}"

@@ -160,10 +160,10 @@ def _section(view: StageView, page_folder: Path) -> Section:
 
 def _environment(views: Sequence[StageView]) -> tuple[list[tuple[str, str]], list[str]]:
     """The machine of the latest attempt, and the stages that ran on another one."""
-    manifests = [view.last for view in views if view.last]
-    if not manifests:
+    latest = _latest(views)
+    if latest is None:
         return [], []
-    latest = max(manifests, key=lambda manifest: manifest.timing.ended)
+    manifests = [view.last for view in views if view.last]
     facts = [(words(key), plain(value)) for key, value in flatten(latest.environment).items() if key != "gpus"]
     return facts, [manifest.stage for manifest in manifests if _machine(manifest) != _machine(latest)]
 
@@ -172,11 +172,15 @@ def _machine(manifest: Manifest) -> str:
     return canonical_json([manifest.environment.get(key) for key in ("host", "gpus")])
 
 
+def _latest(views: Sequence[StageView]) -> Manifest | None:
+    """The manifest that was written last; the later stage's where times are equal."""
+    manifests = sorted((view.last for view in views if view.last), key=lambda manifest: manifest.timing.ended)
+    return manifests[-1] if manifests else None
+
+
 def _gpus(views: Sequence[StageView]) -> Table | None:
-    manifests = [view.last for view in views if view.last]
-    found = max(manifests, key=lambda manifest: manifest.timing.ended).environment.get("gpus") if manifests else None
-    return (
-        table("GPUs", found)
-        if isinstance(found, list) and found and all(isinstance(row, dict) for row in found)
-        else None
-    )
+    latest = _latest(views)
+    found = latest.environment.get("gpus") if latest else None
+    if not isinstance(found, list) or not found or not all(isinstance(row, dict) for row in found):
+        return None
+    return table("GPUs", found)

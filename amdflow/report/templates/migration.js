@@ -119,7 +119,7 @@ const Findings = (() => {
     const notes = [file.o && file.o !== file.p ? "→ " + file.o : "", ...file.n].filter(Boolean);
     return el("tr", {}, el("th", { class: "path" }, name, ...notes.map((note) => el("p", { class: "soft" }, note))),
       el("td", {}, el("span", { class: "tag " + file.r.replaceAll(" ", "-") }, file.r)),
-      el("td", {}, file.m, file.w ? el("p", { class: "soft" }, file.w) : null),
+      el("td", {}, file.m),
       ...DATA.targets.map((target, index) => el("td", { "data-label": target }, file.t[index] === "ok" || file.t[index] === "failed" ? el("span", { class: "tag " + file.t[index] }, file.t[index]) : el("span", { class: "zero" }, file.t[index] || "not a unit"))),
       el("td", { class: "num" + (file.c ? "" : " zero"), "data-label": "needs a person" }, String(file.c)));
   }
