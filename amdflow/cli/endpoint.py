@@ -48,11 +48,14 @@ def stop(
     Example: amdflow endpoint stop --grace 120
     """
     from amdflow import process
+    from amdflow.serve.endpoint import record_path
     from amdflow.serve.endpoint import stop as end
 
     context, endpoint = _open(config, format)
     running = endpoint.alive()
     stopped = end(endpoint, grace=grace, hurry=process.cancelled)
+    if running:
+        endpoint.ended().save(record_path(context.workdir))
     context.terminal.data(
         {"was_running": running, "forced": stopped.forced, "seconds": round(stopped.seconds, 1), **_public(endpoint)}
     )

@@ -129,10 +129,11 @@ def _render(report: StageReport, terminal: Terminal) -> None:
 
 def _attend(report: StageReport, terminal: Terminal, config: Path | None) -> None:
     from amdflow.config import load_project
-    from amdflow.serve.endpoint import ENDPOINT_NAME, Endpoint
+    from amdflow.serve.endpoint import ENDPOINT_NAME, Endpoint, record_path
     from amdflow.serve.foreground import attend
 
     endpoint = Endpoint.load(report.manifest_path.parent / ENDPOINT_NAME)
     assert endpoint is not None
     terminal.say("  Ctrl-C stops it")
-    attend(endpoint, root=load_project(Path.cwd().absolute(), explicit=config).root, terminal=terminal)
+    root = load_project(Path.cwd().absolute(), explicit=config).root
+    attend(endpoint, root=root, record=record_path(report.manifest_path.parent.parent), terminal=terminal)

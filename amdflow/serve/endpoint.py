@@ -80,12 +80,14 @@ class Stopped:
     seconds: float
 
 
+def record_path(workdir: Path) -> Path:
+    """Where a server left running is written down as soon as it answers; the copy in ``serve/`` comes when its stage is published."""
+    return workdir / ".amdflow" / "cache" / "serve" / ENDPOINT_NAME
+
+
 def find_endpoint(workdir: Path) -> Endpoint | None:
     """The server of a workdir: the one that runs, else the last one that did."""
-    records = [
-        Endpoint.load(path)
-        for path in (workdir / "serve" / ENDPOINT_NAME, workdir / ".amdflow" / "cache" / "serve" / ENDPOINT_NAME)
-    ]
+    records = [Endpoint.load(path) for path in (record_path(workdir), workdir / "serve" / ENDPOINT_NAME)]
     known = [record for record in records if record is not None]
     return next((record for record in known if record.alive()), known[0] if known else None)
 

@@ -16,7 +16,7 @@ from amdflow.serve.trouble import load_trouble
 from amdflow.terminal import Terminal
 
 
-def attend(endpoint: Endpoint, *, root: Path, terminal: Terminal) -> None:
+def attend(endpoint: Endpoint, *, root: Path, record: Path, terminal: Terminal) -> None:
     """Wait for the server's end, or for SIGINT or SIGTERM and then drain it; a second signal cuts the draining short.
 
     Returns when it ended in an orderly way. Raises AmdflowError when it went down by itself.
@@ -27,6 +27,7 @@ def attend(endpoint: Endpoint, *, root: Path, terminal: Terminal) -> None:
         if asked() and endpoint.alive():
             terminal.say(f"draining: requests in flight get up to {DRAIN_SECONDS:.0f} s (again to stop at once)")
             stopped = stop(endpoint, hurry=lambda: asked() > 1)
+            endpoint.ended().save(record)
             terminal.success(f"stopped after {stopped.seconds:.1f} s{', by force' if stopped.forced else ''}")
             return
     status = reap(endpoint.pid)
