@@ -17,8 +17,12 @@ def migrate(
     arch: Arch = None,
     jobs: Jobs = None,
     no_compile: Annotated[bool, typer.Option("--no-compile", help="Translate and report only; compile nothing.")] = False,
-    fail_on: Annotated[str | None, typer.Option(help="Exit 3 on findings this bad or worse: silent, compile, link, slow, note; none never does.", show_default=False)] = None,
-    extra_arg: Annotated[list[str] | None, typer.Option(help="A compiler flag for every file, in translation and compile checks; may be repeated.", show_default=False)] = None,
+    fail_on: Annotated[
+        str | None, typer.Option(help="Exit 3 on findings this bad or worse: silent, compile, link, slow, note; none never does.", show_default=False)
+    ] = None,
+    extra_arg: Annotated[
+        list[str] | None, typer.Option(help="A compiler flag for every file, in translation and compile checks; may be repeated.", show_default=False)
+    ] = None,
     exclude: Annotated[list[str] | None, typer.Option(help="Leave out paths that match this glob pattern; may be repeated.", show_default=False)] = None,
     force: Force = False,
     dry_run: DryRun = False,

@@ -23,7 +23,9 @@ DEFAULT_STANDARD = "c++17"
 _VARIABLE = re.compile(r"^[ \t]*([A-Za-z_]\w*)[ \t]*[:?+]?=[ \t]*(.*)$", re.MULTILINE)
 _USE = re.compile(r"\$[({](\w+)[)}]")
 _MAKE_FLAG = re.compile(r"(?:^|(?<=[\s=\"']))(-isystem\s+|-I\s*|-D\s*|-std=|--std=|-include\s+)([^\s\\\"']+)")
-_CMAKE_CALL = re.compile(r"\b(include_directories|target_include_directories|add_definitions|add_compile_definitions|target_compile_definitions|set)\s*\(([^()]*)\)", re.IGNORECASE)
+_CMAKE_CALL = re.compile(
+    r"\b(include_directories|target_include_directories|add_definitions|add_compile_definitions|target_compile_definitions|set)\s*\(([^()]*)\)", re.IGNORECASE
+)
 _CMAKE_WORDS = frozenset({"PUBLIC", "PRIVATE", "INTERFACE", "SYSTEM", "BEFORE", "AFTER"})
 _CMAKE_ROOTS = re.compile(r"\$\{(?:CMAKE_SOURCE_DIR|CMAKE_CURRENT_SOURCE_DIR|CMAKE_CURRENT_LIST_DIR|PROJECT_SOURCE_DIR|\w+_SOURCE_DIR)\}")
 _GUESSED_FOLDERS = ("", "include", "inc", "src")
@@ -42,7 +44,12 @@ class Flags:
 
     def merged(self, other: Flags) -> Flags:
         """Both, this one first."""
-        return Flags(_unique((*self.folders, *other.folders)), _unique((*self.macros, *other.macros)), _unique((*self.forced, *other.forced)), self.standard or other.standard)
+        return Flags(
+            _unique((*self.folders, *other.folders)),
+            _unique((*self.macros, *other.macros)),
+            _unique((*self.forced, *other.forced)),
+            self.standard or other.standard,
+        )
 
 
 class BuildFlags:
@@ -95,7 +102,7 @@ def from_arguments(arguments: Iterable[str], folder: Path) -> Flags:
     while index < len(words):
         word = words[index]
         option = next((name for name in ("-isystem", "-include", "-I", "-D") if word.startswith(name)), "")
-        value = word[len(option):].strip() if option else ""
+        value = word[len(option) :].strip() if option else ""
         if option and not value and index + 1 < len(words):
             index += 1
             value = words[index]
@@ -112,16 +119,15 @@ def from_arguments(arguments: Iterable[str], folder: Path) -> Flags:
 
 
 def _from_commands(text: str) -> dict[Path, Flags]:
+    found = {}
     try:
-        rows = json.loads(text)
-        found = {}
-        for row in rows:
+        for row in json.loads(text):
             folder = Path(row["directory"])
             arguments = row.get("arguments") or shlex.split(row["command"])
             found[_absolute(row["file"], folder)] = from_arguments(arguments, folder)
-        return found
     except (ValueError, KeyError, TypeError):
         return {}
+    return found
 
 
 def _from_make(text: str, folder: Path) -> Flags:
@@ -175,10 +181,15 @@ def _from_setup(text: str, folder: Path) -> Flags:
         if isinstance(node, ast.keyword) and node.arg == "include_dirs":
             folders += [_absolute(text, folder) for text in _strings(node.value)]
         elif isinstance(node, ast.keyword) and node.arg == "define_macros":
-            words += [f"-D{pair.elts[0].value}" for pair in ast.walk(node.value) if isinstance(pair, ast.Tuple) and pair.elts and isinstance(pair.elts[0], ast.Constant)]
+            words += [f"-D{name}" for name in _first_strings(node.value)]
         elif isinstance(node, ast.keyword) and node.arg == "extra_compile_args":
             words += [text for text in _strings(node.value) if text.startswith(("-I", "-D", "-std="))]
     return Flags(_existing(folders)).merged(from_arguments(words, folder))
+
+
+def _first_strings(node: ast.AST) -> list[str]:
+    pairs = [part for part in ast.walk(node) if isinstance(part, ast.Tuple) and part.elts]
+    return [first.value for pair in pairs if isinstance(first := pair.elts[0], ast.Constant) and isinstance(first.value, str)]
 
 
 def _strings(node: ast.AST) -> list[str]:

@@ -1,4 +1,4 @@
-"""Does each translation unit compile, for each target, device and host?"""
+"""Whether each translation unit compiles, for each target, device and host."""
 
 from __future__ import annotations
 
@@ -114,7 +114,9 @@ class CompileCheck:
             alone = done if len(self._targets) == 1 or unit.name.endswith(".c") else self._call(unit, (target,), relocatable=relocatable)
             result.states[target] = FAILED if alone.returncode else OK
             if alone.returncode:
-                result.outputs[target] = alone.output if not alone.timed_out else f"{alone.output}\nerror: the compiler took longer than {_TIME_LIMIT_SECONDS:.0f} s"
+                result.outputs[target] = (
+                    alone.output if not alone.timed_out else f"{alone.output}\nerror: the compiler took longer than {_TIME_LIMIT_SECONDS:.0f} s"
+                )
         return result
 
     def _call(self, unit: Unit, targets: Sequence[str], *, relocatable: bool) -> process.Completed:

@@ -30,5 +30,5 @@ class MigrateConfig(Model):
     """Exit 3 when a finding is this bad or worse (silent is worst, then compile, link, slow, note)."""
 
     def is_over_limit(self, severity: Severity) -> bool:
-        """Does a finding of this severity reach the level that the user does not allow?"""
+        """Whether a finding of this severity reaches the level that the user does not allow."""
         return self.fail_on != "none" and _WORST_FIRST.index(severity) <= _WORST_FIRST.index(Severity(self.fail_on))

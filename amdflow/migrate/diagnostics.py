@@ -99,14 +99,40 @@ def _finding(cause: _Cause, original_line: Callable[[str, int], int]) -> Finding
     units = sorted({problem.unit for problem in cause.problems})
     targets = tuple(sorted({problem.target for problem in cause.problems}))
     missing = _MISSING.search(cause.text)
-    extra = {"count": len(places), "units": units[:_PLACES_KEPT], "places": [f"{path}:{line}" for path, line in list(places)[:_PLACES_KEPT]], "compiler": cause.text}
+    extra = {
+        "count": len(places),
+        "units": units[:_PLACES_KEPT],
+        "places": [f"{path}:{line}" for path, line in list(places)[:_PLACES_KEPT]],
+        "compiler": cause.text,
+    }
     also = f" ({len(places)} places, {_units(len(units))})" if len(places) > 1 or len(units) > 1 else ""
     if missing:
         header = missing["header"]
-        return Finding(MISSING_HEADER, Severity.COMPILE, f"header {header} is not found{also}", first_path, first_line, title="Header not found", effort=Effort.HOURS, targets=targets,
-                       fix=f"Install the ROCm build of the library that holds {header}, name its folder with --extra-arg -I<folder>, or replace what is used of it.", extra=extra | {"header": header})
+        return Finding(
+            MISSING_HEADER,
+            Severity.COMPILE,
+            f"header {header} is not found{also}",
+            first_path,
+            first_line,
+            title="Header not found",
+            effort=Effort.HOURS,
+            targets=targets,
+            fix=f"Install the ROCm build of the library that holds {header}, name its folder with --extra-arg -I<folder>, or replace what is used of it.",
+            extra=extra | {"header": header},
+        )
     column = cause.problems[0].column
-    return Finding(COMPILE_ERROR, Severity.COMPILE, f"{cause.text}{also}", first_path, first_line, column, title="Compile error", effort=Effort.HOURS, targets=targets, extra=extra)
+    return Finding(
+        COMPILE_ERROR,
+        Severity.COMPILE,
+        f"{cause.text}{also}",
+        first_path,
+        first_line,
+        column,
+        title="Compile error",
+        effort=Effort.HOURS,
+        targets=targets,
+        extra=extra,
+    )
 
 
 def _units(count: int) -> str:

@@ -50,18 +50,32 @@ def report(figures: Figures) -> Outcome:
     files = _file_results(figures)
     metrics = _metrics(figures, files, findings)
     sources = {name: (printable(migration.texts[name]), printable(done.text)) for name, done in figures.finished.items()}
-    document = MigrationReport(job.config.source, job.targets, migration.tools, files, findings, sources, round(time.monotonic() - migration.started, 1), metrics)
+    document = MigrationReport(
+        job.config.source, job.targets, migration.tools, files, findings, sources, round(time.monotonic() - migration.started, 1), metrics
+    )
     write_html(document, run.scratch / "report.html")
     write_markdown(document, run.scratch / "report.md")
     write_json(run.scratch / "findings.json", {"schema": "amdflow/findings", "version": "1.0", "findings": [finding.to_json() for finding in findings]})
-    outputs = [Output(run.payload / entry.name, "source" if entry.is_code else "build" if entry.kind is Kind.BUILD else "file", produced_by=str(_method(figures, entry.name)))
-               for entry in job.tree.entries]
+    outputs = [
+        Output(
+            run.payload / entry.name,
+            "source" if entry.is_code else "build" if entry.kind is Kind.BUILD else "file",
+            produced_by=str(_method(figures, entry.name)),
+        )
+        for entry in job.tree.entries
+    ]
     outputs += [Output(run.scratch / name, "report") for name in ("report.html", "report.md", "findings.json")]
     unproven = ["no migrated code was run: there is no GPU in a compile check"]
     if not job.config.compile:
         unproven.append("nothing was compiled (compile check switched off)")
-    return Outcome(outputs, findings, metrics, {"targets": list(job.targets), "tree": run.payload.name, "regions": figures.inspection.regions}, unproven,
-                   any(job.config.is_over_limit(finding.severity) for finding in findings))
+    return Outcome(
+        outputs,
+        findings,
+        metrics,
+        {"targets": list(job.targets), "tree": run.payload.name, "regions": figures.inspection.regions},
+        unproven,
+        any(job.config.is_over_limit(finding.severity) for finding in findings),
+    )
 
 
 def _method(figures: Figures, name: str) -> Method:
@@ -89,7 +103,12 @@ def _compiled_files(figures: Figures) -> set[str]:
 
 def _compile_findings(figures: Figures) -> list[Finding]:
     payload = figures.migration.run_context.payload
-    problems = [problem for result in figures.results.values() for target, output in result.outputs.items() for problem in read_problems(output, result.name, target, payload)]
+    problems = [
+        problem
+        for result in figures.results.values()
+        for target, output in result.outputs.items()
+        for problem in read_problems(output, result.name, target, payload)
+    ]
     own = _own_names(figures)
 
     def original(path: str, line: int) -> int:
@@ -114,8 +133,19 @@ def _conversion_findings(figures: Figures) -> list[Finding]:
     found += [_from_rule(figures, NOT_READ, name, 0, why) for name, why in migration.skipped.items()]
     found += [_from_rule(figures, LEFT_OUT, name, 0, why) for name, why in migration.job.tree.left_out.items()]
     for name, done in figures.translations.items():
-        said = {(finding.path, line) for finding in figures.inspection.findings if finding.path == name for line in (finding.line, *finding.extra.get("lines", ()))} if done.messages else set()
-        found += [_from_rule(figures, TOOL_SAYS, name, message.line, message.text, message.column) for message in done.messages if (name, message.line) not in said]
+        said = (
+            {
+                (finding.path, line)
+                for finding in figures.inspection.findings
+                if finding.path == name
+                for line in (finding.line, *finding.extra.get("lines", ()))
+            }
+            if done.messages
+            else set()
+        )
+        found += [
+            _from_rule(figures, TOOL_SAYS, name, message.line, message.text, message.column) for message in done.messages if (name, message.line) not in said
+        ]
     return found
 
 
@@ -140,7 +170,18 @@ def _from_rule(figures: Figures, rule_id: str, path: str, line: int, match: str,
     rule = figures.migration.job.catalogue.get(rule_id)
     text = figures.migration.texts.get(path, "")
     snippet = printable(text.split("\n")[line - 1].strip())[:200] if 0 < line <= text.count("\n") + 1 and text else ""
-    return Finding(rule.id, rule.severity, rule.message.replace("{match}", printable(match)).strip(), path, line, column, rule.title, rule.fix.strip(), rule.effort, snippet)
+    return Finding(
+        rule.id,
+        rule.severity,
+        rule.message.replace("{match}", printable(match)).strip(),
+        path,
+        line,
+        column,
+        rule.title,
+        rule.fix.strip(),
+        rule.effort,
+        snippet,
+    )
 
 
 def _file_results(figures: Figures) -> list[FileResult]:
@@ -158,7 +199,11 @@ def _file_results(figures: Figures) -> list[FileResult]:
 
 
 _STATES = {
-    Method.HIPIFY: "translated", Method.HIPIFY_PLAIN: "translated", Method.TEXT: "translated as text", Method.UNCHANGED: "unchanged", Method.CARRIED: "carried over",
+    Method.HIPIFY: "translated",
+    Method.HIPIFY_PLAIN: "translated",
+    Method.TEXT: "translated as text",
+    Method.UNCHANGED: "unchanged",
+    Method.CARRIED: "carried over",
 }
 
 
@@ -166,7 +211,9 @@ def _metrics(figures: Figures, files: list[FileResult], findings: list[Finding])
     job = figures.migration.job
     states = [result.states for result in figures.results.values()]
     causes = [finding for finding in findings if finding.severity in (Severity.COMPILE, Severity.LINK, Severity.SILENT)]
-    causes.sort(key=lambda finding: -(len(finding.extra.get("units", ())) * 1000 + finding.extra.get("count", 1)) if finding.severity is Severity.COMPILE else 0)
+    causes.sort(
+        key=lambda finding: -(len(finding.extra.get("units", ())) * 1000 + finding.extra.get("count", 1)) if finding.severity is Severity.COMPILE else 0
+    )
     return {
         "files": len(files),
         "files_by_method": dict(sorted(Counter(file.method for file in files).items(), key=lambda item: -item[1])),
@@ -174,7 +221,10 @@ def _metrics(figures: Figures, files: list[FileResult], findings: list[Finding])
         "units_compiled": {target: sum(state.get(target) == OK for state in states) for target in job.targets} if job.config.compile else {},
         "findings_by_rule": dict(Counter(finding.id for finding in findings)),
         "findings": count_by_severity(findings),
-        "top_causes": [{"id": finding.id, "severity": finding.severity.value, "message": finding.message[:300], "path": finding.path, "line": finding.line} for finding in causes[:_CAUSES_SHOWN]],
+        "top_causes": [
+            {"id": finding.id, "severity": finding.severity.value, "message": finding.message[:300], "path": finding.path, "line": finding.line}
+            for finding in causes[:_CAUSES_SHOWN]
+        ],
         "effort": dict(Counter(finding.effort.value for finding in findings if finding.effort is not Effort.NONE and finding.severity is not Severity.NOTE)),
         "processes": figures.processes,
         "regions": len(figures.inspection.regions),

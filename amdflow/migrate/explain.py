@@ -14,7 +14,11 @@ from amdflow.terminal import Terminal
 from amdflow.toolchain import Rocm
 
 _SAYS = {
-    "silent": "compiles and computes the wrong thing", "compile": "blocks the compiler", "link": "blocks linking or loading", "slow": "right, but slow", "note": "good to know",
+    "silent": "compiles and computes the wrong thing",
+    "compile": "blocks the compiler",
+    "link": "blocks linking or loading",
+    "slow": "right, but slow",
+    "note": "good to know",
 }
 
 
@@ -33,7 +37,16 @@ def list_rules(workspace: Path, terminal: Terminal) -> None:
 
 
 def _page(rule: Rule) -> list[str]:
-    lines = [f"{rule.id}  {rule.title}", "", f"{rule.severity.value}: {_SAYS[rule.severity.value]}; the fix takes {rule.effort.value}", "", rule.explanation.strip(), "", "Fix", rule.fix.strip()]
+    lines = [
+        f"{rule.id}  {rule.title}",
+        "",
+        f"{rule.severity.value}: {_SAYS[rule.severity.value]}; the fix takes {rule.effort.value}",
+        "",
+        rule.explanation.strip(),
+        "",
+        "Fix",
+        rule.fix.strip(),
+    ]
     if rule.example:
         lines += ["", "Before", *_indented(rule.example.before), "", "After", *_indented(rule.example.after)]
     return [*lines, "", f"See: {rule.reference}"] if rule.reference else lines
@@ -58,13 +71,19 @@ def lookup_name(name: str, workspace: Path, rocm: Rocm, terminal: Terminal) -> N
         return
     if name not in tables and name not in supplement.names:
         close = nearest(name, (*tables, *headers))
-        raise UsageError(f"{name} is not in the tables of hipify-clang {rocm.version}{close}", hint="it may be a name of the program's own, or a library that hipify-clang does not know")
+        raise UsageError(
+            f"{name} is not in the tables of hipify-clang {rocm.version}{close}",
+            hint="it may be a name of the program's own, or a library that hipify-clang does not know",
+        )
     if name in supplement.names:
         terminal.data({"name": name, "hip": supplement.names[name], "table": "amdflow's own rules"})
         terminal.print(f"{name} -> {supplement.names[name]}  (amdflow's own rules)")
         return
     api = tables[name]
     terminal.data(api_json(api))
-    facts = [f"{api.table}, {api.section}", *(f"CUDA: {word} {value}" for word, value in (("added", api.cuda_added), ("deprecated", api.cuda_deprecated), ("removed", api.cuda_removed)) if value)]
+    facts = [
+        f"{api.table}, {api.section}",
+        *(f"CUDA: {word} {value}" for word, value in (("added", api.cuda_added), ("deprecated", api.cuda_deprecated), ("removed", api.cuda_removed)) if value),
+    ]
     facts += [f"HIP: {word} {value}" for word, value in (("since", api.hip_added), ("deprecated", api.hip_deprecated)) if value]
     terminal.print(f"{name} -> {api.hip or '(HIP has no such thing)'}{'  (experimental)' if api.hip_experimental else ''}\n  " + "\n  ".join(facts))

@@ -43,7 +43,19 @@ def _finding(name: str, matches: Sequence[Match], line: str) -> Finding:
     extra = {"count": len(matches), "lines": [match.line for match in matches][:_LINES_KEPT]} if len(matches) > 1 else {}
     more = f" ({len(matches)} lines in this file)" if len(matches) > 1 else ""
     message = rule.message.replace("{match}", printable(first.text)) + more
-    return Finding(rule.id, rule.severity, message, name, first.line, first.column, rule.title, rule.fix.strip(), rule.effort, printable(line.strip())[:_SNIPPET], extra=extra)
+    return Finding(
+        rule.id,
+        rule.severity,
+        message,
+        name,
+        first.line,
+        first.column,
+        rule.title,
+        rule.fix.strip(),
+        rule.effort,
+        printable(line.strip())[:_SNIPPET],
+        extra=extra,
+    )
 
 
 def unsupported_names(source: Source, api: ApiMap, rule: Rule, covered: Collection[int]) -> list[Finding]:
@@ -59,8 +71,21 @@ def unsupported_names(source: Source, api: ApiMap, rule: Rule, covered: Collecti
             continue
         extra = {"name": name, "count": len(lines), "lines": lines[:_LINES_KEPT]}
         more = f" ({len(lines)} lines in this file)" if len(lines) > 1 else ""
-        found.append(Finding(rule.id, rule.severity, rule.message.replace("{match}", name) + more, source.name, lines[0], 0, rule.title, rule.fix.strip(), rule.effort,
-                             printable(source.line(lines[0]).strip())[:_SNIPPET], extra=extra))
+        found.append(
+            Finding(
+                rule.id,
+                rule.severity,
+                rule.message.replace("{match}", name) + more,
+                source.name,
+                lines[0],
+                0,
+                rule.title,
+                rule.fix.strip(),
+                rule.effort,
+                printable(source.line(lines[0]).strip())[:_SNIPPET],
+                extra=extra,
+            )
+        )
     return found
 
 
@@ -82,5 +107,17 @@ def settle(findings: Iterable[Finding], catalogue: Catalogue, fixed: Collection[
 
 
 def _as_note(finding: Finding) -> Finding:
-    return Finding(finding.id, Severity.NOTE, f"{finding.message}; it does not stop the compiler here (a branch that is not compiled, or this ROCm has it)", finding.path, finding.line,
-                   finding.column, finding.title, finding.fix, Effort.MINUTES, finding.snippet, finding.targets, finding.extra | {"compiles": True})
+    return Finding(
+        finding.id,
+        Severity.NOTE,
+        f"{finding.message}; it does not stop the compiler here (a branch that is not compiled, or this ROCm has it)",
+        finding.path,
+        finding.line,
+        finding.column,
+        finding.title,
+        finding.fix,
+        Effort.MINUTES,
+        finding.snippet,
+        finding.targets,
+        finding.extra | {"compiles": True},
+    )

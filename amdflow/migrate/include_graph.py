@@ -46,7 +46,7 @@ class IncludeGraph:
 
     def _resolve(self, entry: Entry, include: Include, folders: Sequence[Path]) -> tuple[str, Path | None]:
         """The file in the tree that an include means, and the folder that has to be searched for it when none of the known ones leads there."""
-        for folder in ((entry.path.parent, *folders) if include.quoted else folders):
+        for folder in (entry.path.parent, *folders) if include.quoted else folders:
             name = self._inside(folder / include.path)
             if name in self._names:
                 return name, None
@@ -57,7 +57,7 @@ class IncludeGraph:
         if not candidates:
             return "", None
         here = os.path.dirname(entry.name)
-        best = max(candidates, key=lambda name: (len(os.path.commonprefix([here, name])), -len(name)))
+        best = max(candidates, key=lambda name: (_shared_folders(here, name), -len(name)))
         return best, self._root / best.removesuffix(tail)
 
     def _inside(self, path: Path) -> str:
@@ -78,6 +78,16 @@ class IncludeGraph:
                     seen[target] = None
                     pending.append(target)
         return list(seen)
+
+
+def _shared_folders(folder: str, name: str) -> int:
+    """How many folders from the top two paths have in common."""
+    count = 0
+    for left, right in zip(folder.split("/"), name.split("/"), strict=False):
+        if left != right:
+            break
+        count += 1
+    return count
 
 
 class Digests:

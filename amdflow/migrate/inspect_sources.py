@@ -38,9 +38,8 @@ def inspect_sources(tree: Tree, catalogue: Catalogue, texts: Mapping[str, str], 
         if entry.name in texts:
             _inspect(Source(entry.name, texts[entry.name]), catalogue, api, result)
         elif entry.kind is Kind.BUILD and entry.size < _BUILD_FILE_LIMIT_BYTES:
-            text = decode(entry.path.read_bytes())
-            lines = text.split("\n")
-            result.findings += findings_of(entry.name, detect_in_build_file(entry.name, text, rules), lambda number, lines=lines: lines[number - 1])
+            source = Source(entry.name, decode(entry.path.read_bytes()))
+            result.findings += findings_of(entry.name, detect_in_build_file(entry.name, source.text, rules), source.line)
     return result
 
 

@@ -17,7 +17,9 @@ class LineMap:
 
     def __init__(self, original: str, migrated: str) -> None:
         old, new = original.split("\n"), migrated.split("\n")
-        self._to_original: Sequence[int] = range(1, len(old) + 1) if len(old) == len(new) else _align([_skeleton(line) for line in old], [_skeleton(line) for line in new])
+        self._to_original: Sequence[int] = (
+            range(1, len(old) + 1) if len(old) == len(new) else _align([_skeleton(line) for line in old], [_skeleton(line) for line in new])
+        )
 
     def original(self, line: int) -> int:
         """The original line for a line of the translation; the nearest one before it for a line that was added."""
@@ -46,8 +48,8 @@ def _align(old: list[str], new: list[str]) -> list[int]:
 def _resume(old: list[str], new: list[str], at: int, index: int) -> int:
     """Position in ``old`` after taking in ``new[index]``, which does not equal ``old[at]``."""
     for skip in range(1, _LOOK_AHEAD):
-        if old[at:at + 1] and new[index + skip:index + skip + 1] == old[at:at + 1] and len(old[at]) > 1:
+        if old[at : at + 1] and new[index + skip : index + skip + 1] == old[at : at + 1] and len(old[at]) > 1:
             return at
-        if new[index] and old[at + skip:at + skip + 1] == new[index:index + 1] and len(new[index]) > 1:
+        if new[index] and old[at + skip : at + skip + 1] == new[index : index + 1] and len(new[index]) > 1:
             return at + skip + 1
     return min(at + 1, len(old))

@@ -27,7 +27,7 @@ from amdflow.migrate.rules.catalogue import Catalogue
 from amdflow.migrate.scan import Entry, Kind, Tree
 from amdflow.migrate.text import decode, encode, is_binary
 from amdflow.migrate.textual import HeaderPlaces, TextMap
-from amdflow.migrate.translate import Method, Translation, Translator, concerns_cuda
+from amdflow.migrate.translate import Translation, Translator, concerns_cuda
 from amdflow.pipeline.stage import Outcome, Run
 
 _TEXT_LIMIT_BYTES = 16_000_000
@@ -67,7 +67,12 @@ class Migration:
         inspection = inspect_sources(self.job.tree, self.job.catalogue, self.texts, self.api)
         _prune(self.run_context.cache)
         figures = evidence.Figures(self, translations, finished, results, inspection)
-        figures.processes = {"hipify": self.translator.processes, "hipify_reused": self.translator.reused, "compile": check.processes, "compile_reused": check.reused}
+        figures.processes = {
+            "hipify": self.translator.processes,
+            "hipify_reused": self.translator.reused,
+            "compile": check.processes,
+            "compile_reused": check.reused,
+        }
         return evidence.report(figures)
 
     @cached_property
@@ -112,7 +117,9 @@ class Migration:
     @cached_property
     def units(self) -> list[Entry]:
         """Sources that no other file includes and that have to do with CUDA."""
-        return [entry for entry in self.code if entry.kind is Kind.SOURCE and entry.name not in self.graph.included and concerns_cuda(entry, self.texts[entry.name])]
+        return [
+            entry for entry in self.code if entry.kind is Kind.SOURCE and entry.name not in self.graph.included and concerns_cuda(entry, self.texts[entry.name])
+        ]
 
     @cached_property
     def translator(self) -> Translator:
@@ -160,7 +167,14 @@ class Migration:
         units = []
         for entry in self.units:
             flags = self.translator.flags(entry)
-            units.append(Unit(entry.name, self.run_context.payload / entry.name, flags, digests.of(entry.name, *depends_on(self.job.compiler, self.job.targets, flags, extra))))
+            units.append(
+                Unit(
+                    entry.name,
+                    self.run_context.payload / entry.name,
+                    flags,
+                    digests.of(entry.name, *depends_on(self.job.compiler, self.job.targets, flags, extra)),
+                )
+            )
         with self.run_context.terminal.progress("compile", len(units), "units") as bar:
             return check.all(units, self.job.jobs, lambda name: bar.update(1, note=name)), check
 
@@ -172,5 +186,3 @@ def _prune(cache: Path) -> None:
         for kept in os.scandir(folder) if folder.is_dir() else ():
             if kept.stat().st_mtime < horizon:
                 os.unlink(kept.path)
-
-

@@ -15,15 +15,21 @@ _GEMM = re.compile(r"gemm|matmul|mat_?mul|mma|hgemm|linear", re.IGNORECASE)
 
 def find_regions(source: Source, matches: Iterable[Match]) -> list[dict[str, Any]]:
     """One region for each function and kind: ``{"path", "line", "kind", "op"}``; ``op`` is guessed from names and may be empty."""
-    spans = [(source.line_of_byte(place.node.start_byte), source.line_of_byte(place.node.end_byte), function_name(place.node))
-             for place in source.of("function_definition") if not place.offset]
+    spans = [
+        (source.line_of_byte(place.node.start_byte), source.line_of_byte(place.node.end_byte), function_name(place.node))
+        for place in source.of("function_definition")
+        if not place.offset
+    ]
     found: dict[tuple[int, str], dict[str, Any]] = {}
     for match in matches:
         if not match.rule.region:
             continue
         inside = [span for span in spans if span[0] <= match.line <= span[1]]
         first, name = (min(inside, key=lambda span: span[1] - span[0])[0::2]) if inside else (match.line, "")
-        found.setdefault((first if inside else 0, match.rule.region), {"path": source.name, "line": first, "kind": match.rule.region, "op": _operation(f"{name} {source.name}")})
+        found.setdefault(
+            (first if inside else 0, match.rule.region),
+            {"path": source.name, "line": first, "kind": match.rule.region, "op": _operation(f"{name} {source.name}")},
+        )
     return list(found.values())
 
 

@@ -41,7 +41,7 @@ class Entry:
 
     @property
     def is_code(self) -> bool:
-        """Is it a source or a header?"""
+        """Whether it is a source or a header."""
         return self.kind in (Kind.SOURCE, Kind.HEADER)
 
 
@@ -91,7 +91,9 @@ def _walk(tree: Tree, folder: Path, exclude: tuple[str, ...], outputs: frozenset
         try:
             children = sorted(os.scandir(current), key=lambda child: child.name)
         except PermissionError as error:
-            raise UsageError(f"cannot read the folder {current}: permission denied", hint=f"chmod u+rx '{current}', or leave it out with migrate.exclude") from error
+            raise UsageError(
+                f"cannot read the folder {current}: permission denied", hint=f"chmod u+rx '{current}', or leave it out with migrate.exclude"
+            ) from error
         for child in children:
             path = Path(child.path)
             name = _relative_name(path, tree.root)
@@ -124,7 +126,7 @@ def _why_not_enter(tree: Tree, child: os.DirEntry[str], path: Path, name: str, o
 
 
 def is_output(folder: Path) -> bool:
-    """Did amdflow write this folder (its manifest lies in it, or in its amdflow-report)?"""
+    """Whether amdflow wrote this folder (its manifest lies in it, or in its amdflow-report)."""
     for manifest in (folder / "manifest.json", folder / "amdflow-report" / "manifest.json"):
         try:
             with manifest.open("rb") as stream:

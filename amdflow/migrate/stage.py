@@ -50,8 +50,9 @@ class MigrateStage(Stage[MigrateConfig]):
         tools = _find_tools(request)
         jobs = config.jobs or os.cpu_count() or 1
         code = sum(entry.is_code for entry in tree.entries)
+        build = sum(entry.kind is Kind.BUILD for entry in tree.entries)
         steps = [
-            f"read {len(tree.entries)} files of {config.source}: {code} sources and headers, {sum(entry.kind is Kind.BUILD for entry in tree.entries)} build files",
+            f"read {len(tree.entries)} files of {config.source}: {code} sources and headers, {build} build files",
             f"translate them with hipify-clang {tools.rocm.version}, {jobs} at a time; as text where it fails",
             f"compile every translation unit for {', '.join(request.targets)}" if config.compile else "compile nothing (--no-compile)",
             f"look for {len(catalogue.rules)} kinds of hazards in the original sources",
@@ -62,7 +63,10 @@ class MigrateStage(Stage[MigrateConfig]):
             config=config.model_dump(mode="json", exclude={"jobs"}) | {"rules": catalogue.digest},
             inputs=[Input(entry.name, entry.path, entry.kind.value) for entry in tree.entries],
             tools={"hipify-clang": tools.rocm.version, "rocm": tools.rocm.version, "cuda-headers": tools.cuda.version, "amdflow": __version__},
-            steps=steps, targets=request.targets, job=job)
+            steps=steps,
+            targets=request.targets,
+            job=job,
+        )
 
     def execute(self, plan: Plan, run: Run) -> Outcome:
         """Do the work; everything is said in the outcome's findings."""
@@ -71,12 +75,16 @@ class MigrateStage(Stage[MigrateConfig]):
     def verify(self, plan: Plan, outcome: Outcome, run: Run) -> Sequence[Finding]:
         """No file is missing from the output, and no source changed under our hands."""
         job: Job = plan.job
+        if not outcome.outputs:
+            raise AmdflowError("the migration wrote nothing", hint="this is a fault of amdflow: please report it")
         for entry in job.tree.entries:
             if not (run.payload / entry.name).is_file():
                 raise AmdflowError(f"{entry.name} is missing from the migrated tree", hint="this is a fault of amdflow: please report it with the file")
             now = entry.path.stat()
             if (now.st_size, now.st_mtime_ns) != (entry.size, entry.changed):
-                raise AmdflowError(f"{entry.path} was changed while it was being migrated", hint="run the same command again; unchanged files are not translated twice")
+                raise AmdflowError(
+                    f"{entry.path} was changed while it was being migrated", hint="run the same command again; unchanged files are not translated twice"
+                )
         return ()
 
 

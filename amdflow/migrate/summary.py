@@ -11,7 +11,11 @@ from amdflow.pipeline.runner import StageReport
 from amdflow.terminal import Terminal
 
 _MEANING = {
-    "silent": "compile, compute the wrong thing", "compile": "block the compiler", "link": "block linking or loading", "slow": "right but slow", "note": "good to know",
+    "silent": "compile, compute the wrong thing",
+    "compile": "block the compiler",
+    "link": "block linking or loading",
+    "slow": "right but slow",
+    "note": "good to know",
 }
 _CAUSE_WIDTH = 110
 
@@ -39,7 +43,9 @@ def render(report: StageReport, terminal: Terminal) -> None:
     compiled: dict[str, int] = metrics.get("units_compiled", {})
     units = int(metrics.get("units", 0))
     if compiled and units:
-        terminal.table(("target", "units that compile", ""), [(target, f"{count} of {units}", _share(count, units)) for target, count in compiled.items()], right=(1, 2))
+        terminal.table(
+            ("target", "units that compile", ""), [(target, f"{count} of {units}", _share(count, units)) for target, count in compiled.items()], right=(1, 2)
+        )
     else:
         terminal.print("no translation units" if not units else f"{units} translation units, none compiled (--no-compile)")
     found = {severity: count for severity, count in manifest.findings.items() if count}

@@ -16,9 +16,27 @@ if TYPE_CHECKING:
     from tree_sitter import Language, Node, Parser
 
 KINDS = (
-    "call_expression", "binary_expression", "assignment_expression", "init_declarator", "for_statement", "if_statement", "while_statement", "declaration", "launch_bounds",
-    "gnu_asm_expression", "kernel_call_syntax", "preproc_def", "preproc_function_def", "function_definition", "array_declarator", "enumerator", "template_function", "template_type",
-    "qualified_identifier", "field_expression", "string_literal",
+    "call_expression",
+    "binary_expression",
+    "assignment_expression",
+    "init_declarator",
+    "for_statement",
+    "if_statement",
+    "while_statement",
+    "declaration",
+    "launch_bounds",
+    "gnu_asm_expression",
+    "kernel_call_syntax",
+    "preproc_def",
+    "preproc_function_def",
+    "function_definition",
+    "array_declarator",
+    "enumerator",
+    "template_function",
+    "template_type",
+    "qualified_identifier",
+    "field_expression",
+    "string_literal",
 )
 _FRAGMENT_HEAD = "void _(){"
 _PROMISING = re.compile(r"[&%<>/*(]|\basm\b")
@@ -85,7 +103,7 @@ class Source:
     def offset_of_byte(self, offset: int) -> int:
         """Character offset of a byte offset."""
         line = self.line_of_byte(offset)
-        head = self.data[self._byte_starts[line - 1]:offset]
+        head = self.data[self._byte_starts[line - 1] : offset]
         return self._starts[line - 1] + len(head.decode("utf-8", "surrogateescape"))
 
     def line(self, number: int) -> str:
@@ -102,7 +120,7 @@ class Source:
             body = macro.node.child_by_field_name("value")
             if body is None:
                 continue
-            code = self.data[body.start_byte:body.end_byte]
+            code = self.data[body.start_byte : body.end_byte]
             if _PROMISING.search(code.decode("utf-8", "replace")):
                 head = _FRAGMENT_HEAD.encode()
                 fragment = _parser().parse(head + code.replace(b"\\\r\n", b"  \n").replace(b"\\\n", b" \n") + b"\n;}")
@@ -157,7 +175,7 @@ def function_name(function: Node) -> str:
 
 
 def is_device(function: Node | None) -> bool:
-    """Does it run on the GPU (by its qualifiers)?"""
+    """Whether it runs on the GPU (by its qualifiers)."""
     if function is None:
         return False
     head = text_of(function).partition("{")[0]

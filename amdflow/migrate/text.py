@@ -25,7 +25,7 @@ def printable(text: str) -> str:
 
 
 def is_binary(data: bytes) -> bool:
-    """Does it hold NUL bytes near its start (object code, UTF-16)?"""
+    """Whether it holds NUL bytes near its start (object code, UTF-16)."""
     return b"\0" in data[:_SNIFF_BYTES]
 
 

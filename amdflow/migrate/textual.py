@@ -34,7 +34,7 @@ class HeaderPlaces:
         return self._moved.get(path, path)
 
     def has(self, path: str) -> bool:
-        """Is it a header of this ROCm?"""
+        """Whether it is a header of this ROCm."""
         return (self._include / path).is_file()
 
 
@@ -80,6 +80,6 @@ class TextMap:
 
 
 def _names_a_namespace(match: re.Match[str]) -> bool:
-    after = match.string[match.end():match.end() + 8].lstrip()
-    before = match.string[max(match.start() - 16, 0):match.start()].rstrip()
+    after = match.string[match.end() : match.end() + 8].lstrip()
+    before = match.string[max(match.start() - 16, 0) : match.start()].rstrip()
     return after.startswith("::") or before.endswith("namespace")

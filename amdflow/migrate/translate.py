@@ -23,8 +23,11 @@ from amdflow.pipeline.stage import Run
 VERSION = "1"
 """Raise it when the same tool output would be used otherwise."""
 HIPIFY_LIMIT_BYTES = 4_000_000
-_CUDA = re.compile(r"\bcu(?=[A-Z])|cuda|\bCU_|__global__|__device__|__shared__|__constant__|__host__|__launch_bounds__|cublas|curand|cufft|cusparse|cusolver|cudnn|cutlass"
-                   r"|cutensor|nccl|nvtx|nvml|nvrtc|nvcuda|<<<|\bthrust\b|\bcub\b|__(?:shfl|ballot|syncwarp|activemask)|\bhalf2?\b|__nv_", re.IGNORECASE)
+_CUDA = re.compile(
+    r"\bcu(?=[A-Z])|cuda|\bCU_|__global__|__device__|__shared__|__constant__|__host__|__launch_bounds__|cublas|curand|cufft|cusparse|cusolver|cudnn|cutlass"
+    r"|cutensor|nccl|nvtx|nvml|nvrtc|nvcuda|<<<|\bthrust\b|\bcub\b|__(?:shfl|ballot|syncwarp|activemask)|\bhalf2?\b|__nv_",
+    re.IGNORECASE,
+)
 _CUDA_ENDINGS = (".cu", ".cuh")
 
 
@@ -50,7 +53,7 @@ class Translation:
 
 
 def concerns_cuda(entry: Entry, text: str) -> bool:
-    """Is there anything to translate (outside comments and strings)?"""
+    """Whether there is anything to translate (outside comments and strings)."""
     if entry.name.endswith(_CUDA_ENDINGS):
         return True
     if not _CUDA.search(text):

@@ -38,6 +38,6 @@ def apply_edits(data: bytes, edits: Sequence[Edit]) -> bytes:
     for edit in sorted(edits, key=lambda edit: (edit.start, edit.end)):
         if edit.start < at:
             continue
-        parts += [data[at:edit.start], edit.text.encode()]
+        parts += [data[at : edit.start], edit.text.encode()]
         at = edit.end
     return b"".join((*parts, data[at:]))

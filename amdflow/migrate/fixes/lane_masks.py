@@ -16,7 +16,11 @@ SYNC = re.compile(r"__(?:shfl(?:_up|_down|_xor)?|ballot|any|all|match_any|match_
 _ALL_ONES = re.compile(r"\(*(?:\(\s*unsigned(?:\s+int)?\s*\)\s*)?(?:0x[fF]{8}[uUlL]*|~\s*\(?0[xX]?0*[uUlL]*\)?|-1|4294967295[uU]?|UINT_MAX|UINT32_MAX)\)*")
 _ALREADY_WIDE = re.compile(r"(?:0x[0-9a-fA-F]{9,}|[uU]?[lL]{2}\b|long\s+long|uint64_t|int64_t|size_t|lane_mask)", re.IGNORECASE)
 _MASK_SOURCE = re.compile(r"\b__(?:activemask|ballot|ballot_sync|match_any_sync|match_all_sync)\s*\(")
-_DEFINED = re.compile(rf"^[ \t]*#[ \t]*define[ \t]+(\w+)[ \t]+({_ALL_ONES.pattern})[ \t]*(?:\\?\r?\n|\r?$)|\b(?:const|constexpr)\b[\w\s]*?\b(?:unsigned(?:\s+int)?|uint32_t|int|uint|auto)\s+(\w+)\s*(?:=|\{{)\s*({_ALL_ONES.pattern})\s*\}}?\s*;", re.MULTILINE)
+_DEFINED = re.compile(
+    rf"^[ \t]*#[ \t]*define[ \t]+(\w+)[ \t]+({_ALL_ONES.pattern})[ \t]*(?:\\?\r?\n|\r?$)"
+    rf"|\b(?:const|constexpr)\b[\w\s]*?\b(?:unsigned(?:\s+int)?|uint32_t|int|uint|auto)\s+(\w+)\s*(?:=|\{{)\s*({_ALL_ONES.pattern})\s*\}}?\s*;",
+    re.MULTILINE,
+)
 _NARROW = re.compile(r"(?:unsigned(?:\s+int)?|uint32_t|int|uint)")
 
 
@@ -54,7 +58,9 @@ def widen_lane_masks(source: Source, context: FixContext) -> tuple[str, list[App
     return apply_edits(source.data, edits).decode("utf-8", "surrogateescape"), applied
 
 
-def _widen(source: Source, call: Place, mask: Node, context: FixContext, variables: dict[tuple[int, str], bool], edits: list[Edit], applied: list[Applied]) -> None:
+def _widen(
+    source: Source, call: Place, mask: Node, context: FixContext, variables: dict[tuple[int, str], bool], edits: list[Edit], applied: list[Applied]
+) -> None:
     written = text_of(mask)
     start, end = mask.start_byte + call.offset, mask.end_byte + call.offset
     line = source.line_of_byte(start)
@@ -74,7 +80,7 @@ def _widen(source: Source, call: Place, mask: Node, context: FixContext, variabl
 
 
 def _is_wide_variable(source: Source, call: Place, mask: Node, variables: dict[tuple[int, str], bool], edits: list[Edit], applied: list[Applied]) -> bool:
-    """Is the mask a variable that is 64 bits wide, or a local one that takes a lane mask and can be made so?"""
+    """Whether the mask is a variable 64 bits wide, or a local one that takes a lane mask and was made so."""
     function = enclosing_function(mask)
     if mask.type != "identifier" or function is None or call.offset:
         return False
@@ -111,18 +117,22 @@ def _widen_variable(source: Source, function: Node, name: str, edits: list[Edit]
 
 
 def _assigned_from_mask(source: Source, function: Node, name: str) -> bool:
-    return any(text_of(place.node.child_by_field_name("left")) == name and _MASK_SOURCE.match(text_of(place.node.child_by_field_name("right")))
-               for place in source.of("assignment_expression") if function.start_byte <= place.node.start_byte < function.end_byte and not place.offset)
+    return any(
+        text_of(place.node.child_by_field_name("left")) == name and _MASK_SOURCE.match(text_of(place.node.child_by_field_name("right")))
+        for place in source.of("assignment_expression")
+        if function.start_byte <= place.node.start_byte < function.end_byte and not place.offset
+    )
 
 
 def _widen_definition(source: Source, match: re.Match[str], edits: list[Edit], applied: list[Applied]) -> None:
     group = 2 if match.group(1) else 4
-    before = len(source.text[:match.start(group)].encode("utf-8", "surrogateescape"))
+    before = len(source.text[: match.start(group)].encode("utf-8", "surrogateescape"))
     edits.append(Edit(before, before + len(match.group(group).encode()), ALL_LANES))
     if group == 4:
         kind = _NARROW.search(source.masked, match.start(), match.start(3))
         if kind:
-            at = len(source.text[:kind.start()].encode("utf-8", "surrogateescape"))
+            at = len(source.text[: kind.start()].encode("utf-8", "surrogateescape"))
             edits.append(Edit(at, at + len(kind.group()), "unsigned long long"))
-    applied.append(Applied(WIDENED, source.line_of(match.start(group)), f"lane mask {match.group(1) or match.group(3)} made 64 bits wide: all lanes of the wave"))
-
+    applied.append(
+        Applied(WIDENED, source.line_of(match.start(group)), f"lane mask {match.group(1) or match.group(3)} made 64 bits wide: all lanes of the wave")
+    )

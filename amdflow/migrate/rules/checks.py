@@ -15,7 +15,9 @@ _LANE_MASK_CALL = re.compile(r"__(?:ballot|activemask|match_any|match_all)(?:_sy
 _NARROW_TYPE = re.compile(r"(?:const\s+)?(?:unsigned(?:\s+int)?|int|uint32_t|int32_t|uint|u32)(?:\s+const)?")
 _BIT_SCAN = re.compile(r"__(?:popc|ffs|clz|brev|fns)")
 _MASK_WORD = re.compile(r"__ballot|__activemask|__match|ballot|lane_?mask|warp_?mask|active_?mask|\bmask\b", re.IGNORECASE)
-_WARP_WORK = re.compile(r"__shfl|__ballot|>>\s*5\b|/\s*(?:32|WARP_?SIZE|warpSize)\b|%\s*32\b|&\s*(?:31|0x1[fF])\b|\bwarp_?(?:id|idx|sums?)\b|\bwid\b", re.IGNORECASE)
+_WARP_WORK = re.compile(
+    r"__shfl|__ballot|>>\s*5\b|/\s*(?:32|WARP_?SIZE|warpSize)\b|%\s*32\b|&\s*(?:31|0x1[fF])\b|\bwarp_?(?:id|idx|sums?)\b|\bwid\b", re.IGNORECASE
+)
 _PTX = re.compile(r"%(?:%|\d|\[)|\b[a-z][a-z0-9_]*(?:\.[a-z0-9_:]+)+\s|^\s*(?:trap|exit|brkpt)\s*;")
 _TAIL_STEP = re.compile(r"(\w+)\s*\[\s*(\w+)\s*\]\s*(?:\+=|=)[^;]*\1\s*\[\s*\2\s*\+\s*(\d+)\s*\]")
 _VECTOR = re.compile(r"\b(?:float|double|int|uint|short|ushort|char|uchar|long|ulong|longlong|ulonglong)[1234]\b")
@@ -80,7 +82,13 @@ def narrow_mask(source: Source) -> Found:
         node = place.node
         kind = node.parent.child_by_field_name("type") if node.parent is not None else None
         value = node.child_by_field_name("value")
-        if kind is not None and value is not None and value.type == "call_expression" and _LANE_MASK_CALL.fullmatch(callee(value)) and _NARROW_TYPE.fullmatch(text_of(kind)):
+        if (
+            kind is not None
+            and value is not None
+            and value.type == "call_expression"
+            and _LANE_MASK_CALL.fullmatch(callee(value))
+            and _NARROW_TYPE.fullmatch(text_of(kind))
+        ):
             yield node.start_byte + place.offset, f"{text_of(kind)} {text_of(node)}"
     narrow = _narrow_variables(source)
     for place in source.of("assignment_expression"):
@@ -129,23 +137,30 @@ def shared_per_warp(source: Source) -> Found:
     for place in source.of("declaration"):
         text = text_of(place.node)
         function = enclosing_function(place.node)
-        if "__shared__" in text and function is not None and re.search(r"\w\s*\[\s*(?:32|WARP_?SIZE|warpSize)\s*\]\s*;", text) and not re.search(r"\]\s*\[", text) \
-                and _WARP_WORK.search(text_of(function)):
+        if (
+            "__shared__" in text
+            and function is not None
+            and re.search(r"\w\s*\[\s*(?:32|WARP_?SIZE|warpSize)\s*\]\s*;", text)
+            and not re.search(r"\]\s*\[", text)
+            and _WARP_WORK.search(text_of(function))
+        ):
             yield place.node.start_byte + place.offset, text
 
 
 def warp_size_constant(source: Source) -> Found:
     """``warpSize`` where the language wants a constant: array bound, template argument, constexpr, static_assert."""
-    pattern = re.compile(r"\[[^\]\n;]*\bwarpSize\b[^\]\n]*\]\s*(?:;|=|\[|,)|(?:<|,)\s*warpSize\s*(?:>|,)|\bconstexpr\b[^;=\n]*=[^;\n]*\bwarpSize\b|static_assert\s*\([^;\n]*\bwarpSize\b")
+    pattern = re.compile(
+        r"\[[^\]\n;]*\bwarpSize\b[^\]\n]*\]\s*(?:;|=|\[|,)|(?:<|,)\s*warpSize\s*(?:>|,)|\bconstexpr\b[^;=\n]*=[^;\n]*\bwarpSize\b|static_assert\s*\([^;\n]*\bwarpSize\b"
+    )
     for match in pattern.finditer(source.masked):
         if match.group().startswith("[") and not _declares_array(source, match.start()):
             continue
-        yield len(source.text[:match.start()].encode("utf-8", "surrogateescape")), match.group()
+        yield len(source.text[: match.start()].encode("utf-8", "surrogateescape")), match.group()
 
 
 def _declares_array(source: Source, at: int) -> bool:
-    """Does the line up to the bracket look like a declaration (type, then name)?"""
-    head = source.masked[source.masked.rfind("\n", 0, at) + 1:at]
+    """Whether the line up to the bracket looks like a declaration (type, then name)."""
+    head = source.masked[source.masked.rfind("\n", 0, at) + 1 : at]
     return bool(re.search(r"\b(?:__shared__|static|float|double|int|unsigned|char|bool|half|T|\w+_t)\s+[\w\s*]*\w+\s*$", head))
 
 
@@ -163,15 +178,15 @@ def warp_synchronous_tail(source: Source) -> Found:
             continue
         if place.offset:
             continue
-        body = source.masked[source.offset_of_byte(place.node.start_byte):source.offset_of_byte(place.node.end_byte)]
+        body = source.masked[source.offset_of_byte(place.node.start_byte) : source.offset_of_byte(place.node.end_byte)]
         run: list[re.Match[str]] = []
         for match in _TAIL_STEP.finditer(body):
-            between = body[run[-1].end():match.start()] if run else ""
+            between = body[run[-1].end() : match.start()] if run else ""
             if "sync" in between or "fence" in between or between.count("\n") > 2:
                 run = []
             run.append(match)
             if len(run) == 3:
-                yield place.node.start_byte + len(body[:run[0].start()].encode("utf-8", "surrogateescape")), run[0].group()
+                yield place.node.start_byte + len(body[: run[0].start()].encode("utf-8", "surrogateescape")), run[0].group()
 
 
 def vector_operator(source: Source) -> Found:
@@ -180,10 +195,20 @@ def vector_operator(source: Source) -> Found:
     for match in pattern.finditer(source.masked):
         types = _VECTOR.findall(match.group(1))
         if types:
-            yield len(source.text[:match.start()].encode("utf-8", "surrogateescape")), match.group()
+            yield len(source.text[: match.start()].encode("utf-8", "surrogateescape")), match.group()
 
 
 CHECKS: dict[str, Callable[[Source], Found]] = {
     check.__name__: check
-    for check in (launch_bounds_minimum, shuffle_tree, narrow_mask, narrow_scan, shared_per_warp, warp_size_constant, device_launch, warp_synchronous_tail, vector_operator)
+    for check in (
+        launch_bounds_minimum,
+        shuffle_tree,
+        narrow_mask,
+        narrow_scan,
+        shared_per_warp,
+        warp_size_constant,
+        device_launch,
+        warp_synchronous_tail,
+        vector_operator,
+    )
 }

@@ -78,7 +78,7 @@ def _code(how: CodePattern, source: Source) -> Iterator[_Span]:
     unless = _compiled(how.unless) if how.unless else None
     for match in _compiled(how.pattern).finditer(source.masked):
         if unless is None or not unless.search(source.line(source.line_of(match.start()))):
-            yield _Span(match.start(), source.text[match.start():match.end()])
+            yield _Span(match.start(), source.text[match.start() : match.end()])
 
 
 def _include(how: IncludePattern, source: Source) -> Iterator[_Span]:
@@ -125,8 +125,11 @@ def _binary(how: BinaryPattern, source: Source) -> Iterator[_Span]:
     for kind in ("binary_expression", "assignment_expression"):
         for place in source.of(kind):
             node = place.node
-            if text_of(node.child_by_field_name("operator")) in how.operators and right.search(text_of(node.child_by_field_name("right"))) \
-                    and left.search(text_of(node.child_by_field_name("left"))):
+            if (
+                text_of(node.child_by_field_name("operator")) in how.operators
+                and right.search(text_of(node.child_by_field_name("right")))
+                and left.search(text_of(node.child_by_field_name("left")))
+            ):
                 yield _Span(node.start_byte + place.offset, text_of(node), in_bytes=True)
 
 

@@ -112,7 +112,17 @@ class FromStage(Model):
 
 
 Detect = Annotated[
-    CodePattern | IncludePattern | ConditionPattern | StringPattern | CallPattern | BinaryPattern | ConstantPattern | AsmPattern | BuildPattern | Check | FromStage,
+    CodePattern
+    | IncludePattern
+    | ConditionPattern
+    | StringPattern
+    | CallPattern
+    | BinaryPattern
+    | ConstantPattern
+    | AsmPattern
+    | BuildPattern
+    | Check
+    | FromStage,
     Field(discriminator="kind"),
 ]
 
