@@ -67,30 +67,66 @@ class Target:
         return _round_up(vgprs, 4) + agprs if self.unified_registers and agprs else max(vgprs, agprs)
 
 
-def _cdna(name: str, family: str, *examples: str, lds: int = 64 * KIB, granule: int = 512, vgprs: int = 512, waves: int = 8) -> Target:
-    return Target(name, family, examples, wavefront=64, matrix="mfma", lds_bytes=lds, lds_pool_bytes=lds, lds_granule=granule, vgprs=vgprs, vgpr_file=vgprs,
-                  vgpr_granule=8 if vgprs == 512 else 4, waves_per_simd_max=waves, simds_per_cu=4)
+def _cdna(
+    name: str, family: str, *examples: str, lds: int = 64 * KIB, granule: int = 512, vgprs: int = 512, waves: int = 8
+) -> Target:
+    return Target(
+        name,
+        family,
+        examples,
+        wavefront=64,
+        matrix="mfma",
+        lds_bytes=lds,
+        lds_pool_bytes=lds,
+        lds_granule=granule,
+        vgprs=vgprs,
+        vgpr_file=vgprs,
+        vgpr_granule=8 if vgprs == 512 else 4,
+        waves_per_simd_max=waves,
+        simds_per_cu=4,
+    )
 
 
 def _rdna(name: str, family: str, *examples: str, file: int, matrix: Matrix | None = "wmma") -> Target:
-    return Target(name, family, examples, wavefront=32, matrix=matrix, lds_bytes=64 * KIB, lds_pool_bytes=128 * KIB, lds_granule=512, vgprs=256, vgpr_file=file,
-                  vgpr_granule=24 if file == 1536 else 16, waves_per_simd_max=16, simds_per_cu=2, workgroups_per_pool=32)
+    return Target(
+        name,
+        family,
+        examples,
+        wavefront=32,
+        matrix=matrix,
+        lds_bytes=64 * KIB,
+        lds_pool_bytes=128 * KIB,
+        lds_granule=512,
+        vgprs=256,
+        vgpr_file=file,
+        vgpr_granule=24 if file == 1536 else 16,
+        waves_per_simd_max=16,
+        simds_per_cu=2,
+        workgroups_per_pool=32,
+    )
 
 
-TARGETS: Mapping[str, Target] = MappingProxyType({entry.name: entry for entry in (
-    _cdna("gfx908", "CDNA1", "Instinct MI100", vgprs=256, waves=10),
-    _cdna("gfx90a", "CDNA2", "Instinct MI210", "Instinct MI250", "Instinct MI250X"),
-    _cdna("gfx942", "CDNA3", "Instinct MI300A", "Instinct MI300X", "Instinct MI325X"),
-    _cdna("gfx950", "CDNA4", "Instinct MI350X", "Instinct MI355X", lds=160 * KIB, granule=1280),
-    _rdna("gfx1030", "RDNA2", "Radeon RX 6800", "Radeon RX 6900 XT", "Radeon PRO W6800", file=1024, matrix=None),
-    _rdna("gfx1100", "RDNA3", "Radeon RX 7900 XTX", "Radeon PRO W7900", file=1536),
-    _rdna("gfx1101", "RDNA3", "Radeon RX 7800 XT", "Radeon PRO W7700", file=1536),
-    _rdna("gfx1102", "RDNA3", "Radeon RX 7600", file=1024),
-    _rdna("gfx1150", "RDNA3.5", "Ryzen AI 9 HX 370 (Radeon 890M)", file=1024),
-    _rdna("gfx1151", "RDNA3.5", "Ryzen AI Max+ 395 (Radeon 8060S)", file=1536),
-    _rdna("gfx1200", "RDNA4", "Radeon RX 9060 XT", file=1536),
-    _rdna("gfx1201", "RDNA4", "Radeon RX 9070 XT", "Radeon AI PRO R9700", file=1536),
-)})
+TARGETS: Mapping[str, Target] = MappingProxyType(
+    {
+        entry.name: entry
+        for entry in (
+            _cdna("gfx908", "CDNA1", "Instinct MI100", vgprs=256, waves=10),
+            _cdna("gfx90a", "CDNA2", "Instinct MI210", "Instinct MI250", "Instinct MI250X"),
+            _cdna("gfx942", "CDNA3", "Instinct MI300A", "Instinct MI300X", "Instinct MI325X"),
+            _cdna("gfx950", "CDNA4", "Instinct MI350X", "Instinct MI355X", lds=160 * KIB, granule=1280),
+            _rdna(
+                "gfx1030", "RDNA2", "Radeon RX 6800", "Radeon RX 6900 XT", "Radeon PRO W6800", file=1024, matrix=None
+            ),
+            _rdna("gfx1100", "RDNA3", "Radeon RX 7900 XTX", "Radeon PRO W7900", file=1536),
+            _rdna("gfx1101", "RDNA3", "Radeon RX 7800 XT", "Radeon PRO W7700", file=1536),
+            _rdna("gfx1102", "RDNA3", "Radeon RX 7600", file=1024),
+            _rdna("gfx1150", "RDNA3.5", "Ryzen AI 9 HX 370 (Radeon 890M)", file=1024),
+            _rdna("gfx1151", "RDNA3.5", "Ryzen AI Max+ 395 (Radeon 8060S)", file=1536),
+            _rdna("gfx1200", "RDNA4", "Radeon RX 9060 XT", file=1536),
+            _rdna("gfx1201", "RDNA4", "Radeon RX 9070 XT", "Radeon AI PRO R9700", file=1536),
+        )
+    }
+)
 
 
 def target(name: str) -> Target:
@@ -99,7 +135,9 @@ def target(name: str) -> Target:
     if found is None:
         from amdflow.config import nearest
 
-        raise UsageError(f"unknown gfx target {name!r}{nearest(name, list(TARGETS))}", hint=f"known targets: {', '.join(TARGETS)}")
+        raise UsageError(
+            f"unknown gfx target {name!r}{nearest(name, list(TARGETS))}", hint=f"known targets: {', '.join(TARGETS)}"
+        )
     return found
 
 
@@ -123,7 +161,9 @@ def occupancy(facts: Target, *, vgprs: int, threads: int, agprs: int = 0, lds: i
     by_registers = facts.vgpr_file // _round_up(max(registers, 1), facts.vgpr_granule)
     groups = {
         "waves": facts.waves_per_simd_max * facts.simds_per_pool // waves,
-        "registers": min(by_registers, facts.waves_per_simd_max) * facts.simds_per_pool // waves if registers <= facts.vgprs else 0,
+        "registers": min(by_registers, facts.waves_per_simd_max) * facts.simds_per_pool // waves
+        if registers <= facts.vgprs
+        else 0,
         "lds": facts.lds_pool_bytes // _round_up(lds, facts.lds_granule) if lds else 1 << 20,
         "workgroups": facts.workgroups_per_pool if waves > 1 else 1 << 20,
     }

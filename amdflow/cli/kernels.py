@@ -1,0 +1,105 @@
+"""``amdflow kernels``: build TileLang kernels for AMD targets and test their numbers."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from amdflow.cli.options import Arch, ConfigFile, DryRun, Force, FormatOption, FromManifest, Output, Quiet, Verify
+from amdflow.terminal import Format
+
+if TYPE_CHECKING:
+    from amdflow.pipeline.runner import StageReport
+    from amdflow.terminal import Terminal
+
+app = typer.Typer(help="Build TileLang kernels for AMD targets and test their numbers.", no_args_is_help=True)
+
+KernelNames = Annotated[
+    str | None, typer.Option("--kernel", help="Operators, separated by commas (gemm,rope).", show_default=False)
+]
+Dtypes = Annotated[
+    str | None, typer.Option("--dtype", help="Value types, separated by commas (bfloat16,float16).", show_default=False)
+]
+Jobs = Annotated[int | None, typer.Option("--jobs", "-j", help="Processes at a time.", show_default="one a core")]
+
+
+@app.command()
+def build(
+    kernel: KernelNames = None,
+    arch: Arch = None,
+    dtype: Dtypes = None,
+    jobs: Jobs = None,
+    output: Output = None,
+    force: Force = False,
+    dry_run: DryRun = False,
+    verify: Verify = False,
+    from_manifest: FromManifest = None,
+    format: FormatOption = Format.HUMAN,
+    quiet: Quiet = False,
+    config: ConfigFile = None,
+) -> None:
+    """Lower kernels to HIP, compile them to code objects, and check each against its target's limits.
+
+    Example:  amdflow kernels build --arch gfx942,gfx1100 --kernel gemm,attention
+    """
+    from amdflow.cli.context import run_stage
+
+    flags = {"kernels": _words(kernel), "dtypes": _words(dtype), "targets": _words(arch), "jobs": jobs}
+    run_stage(
+        "kernels",
+        flags,
+        output=output,
+        force=force,
+        dry_run=dry_run,
+        verify=verify,
+        from_manifest=from_manifest,
+        format=format,
+        quiet=quiet,
+        config=config,
+        arch=arch,
+        render=_render,
+    )
+
+
+@app.command("test")
+def check(
+    kernel: KernelNames = None,
+    dtype: Dtypes = None,
+    jobs: Jobs = None,
+    format: FormatOption = Format.HUMAN,
+    quiet: Quiet = False,
+    config: ConfigFile = None,
+) -> None:
+    """Run each kernel against its float64 reference: on the CPU, and on the GPU where torch sees one.
+
+    Example:  amdflow kernels test --kernel attention --dtype bfloat16
+    """
+    from amdflow.cli.context import open_context
+    from amdflow.kernels.check import check_kernels, failure
+
+    context = open_context(format=format, quiet=quiet, config=config)
+    flags = {"kernels": _words(kernel), "jobs": jobs}
+    results = check_kernels(context, flags, _words(dtype) or ())
+    columns = ("kernel", "dtype", "on", "sizes", "worst error", "allowed", "result")
+    context.terminal.table(columns, [result.cells() for result in results], right=(4, 5))
+    context.terminal.data(
+        {"schema": "amdflow/kernel-tests", "version": "1.0", "tests": [result.to_json() for result in results]}
+    )
+    wrong = failure(results)
+    if wrong is not None:
+        raise wrong
+    context.terminal.success(f"{len(results)} tests passed")
+
+
+def _words(text: str | None) -> tuple[str, ...] | None:
+    return None if text is None else tuple(word.strip() for word in text.split(",") if word.strip())
+
+
+def _render(report: StageReport, terminal: Terminal) -> None:
+    from amdflow.kernels import table
+
+    rows: list[dict[str, Any]] = report.manifest.metrics.get("kernels", []) if report.manifest else []
+    if rows:
+        terminal.table(table.COLUMNS, table.cells(rows), right=table.NUMBERS)
+        terminal.say(f"  {table.NOTE}", style="dim")

@@ -1,0 +1,119 @@
+"""Drives ``inside/lower.py``: TileLang, in its own environment, turns kernels into HIP C++ (or C for the CPU)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from amdflow.errors import EnvironmentProblem
+from amdflow.files import write_json
+from amdflow.kernels.item import SCRIPTS, Item, in_parallel
+from amdflow.pipeline.stage import Run
+from amdflow.process import describe_status
+from amdflow.toolchain import Engine
+
+
+@dataclass(frozen=True)
+class Failure:
+    """An item that could not be built."""
+
+    item: Item
+    step: str
+    """``lowering``, ``compile`` or ``budget``."""
+    message: str
+    log: str = ""
+    """Where the whole story is, relative to the workspace."""
+
+
+@dataclass
+class Lowered:
+    """What came of lowering."""
+
+    include: str = ""
+    """Folder of the headers that the sources include."""
+    failures: list[Failure] = field(default_factory=list)
+
+
+def lower(items: Mapping[Path, Item], run: Run, engine: Engine, jobs: int, *, done: Callable[[Item], None]) -> Lowered:
+    """Lower every item into its folder, ``jobs`` processes at a time. ``done`` is called after each, from any thread."""
+    pairs = sorted(
+        items.items(), key=lambda pair: not pair[1].kernel.declaration.matrix
+    )  # the slow ones are dealt out first
+    hands = [pairs[start::jobs] for start in range(min(jobs, len(pairs)))]
+    result = Lowered()
+
+    def work(numbered: tuple[int, Sequence[tuple[Path, Item]]]) -> None:
+        number, hand = numbered
+        include, failures = _lower_hand(number, dict(hand), run, engine, done)
+        result.include = include or result.include
+        result.failures.extend(failures)
+
+    in_parallel(work, list(enumerate(hands)), max(1, len(hands)))
+    return result
+
+
+def _lower_hand(
+    number: int, hand: Mapping[Path, Item], run: Run, engine: Engine, done: Callable[[Item], None]
+) -> tuple[str, list[Failure]]:
+    orders = run.scratch / f"lower-{number}.json"
+    log = f"lower-{number}.log"
+    by_name = {item.name: item for item in hand.values()}
+    write_json(
+        orders,
+        [
+            {
+                "id": item.name,
+                "module": str(item.kernel.path),
+                "target": item.target,
+                "build": item.build,
+                "folder": str(folder),
+            }
+            for folder, item in hand.items()
+        ],
+    )
+    answers: dict[str, dict[str, Any]] = {}
+    include = [""]
+
+    def on_line(line: str) -> None:
+        if not line.startswith('{"'):
+            return
+        answer = json.loads(line)
+        include[0] = answer.get("include", include[0])
+        if answer.get("id") in by_name:
+            answers[answer["id"]] = answer
+            done(by_name[answer["id"]])
+
+    ended = run.call(
+        [str(engine.python), str(SCRIPTS / "lower.py"), str(orders)],
+        log=log,
+        extra_env=engine.environment(),
+        on_line=on_line,
+        check=False,
+    )
+    orders.unlink()
+    if not answers and not include[0]:
+        last = next((line for line in reversed(ended.stderr.splitlines()) if line.strip()), "it said nothing")
+        raise EnvironmentProblem(
+            f"TileLang does not start in {engine.python}: {last}", hint="amdflow toolchain install kernels --force"
+        )
+    where = _shown(run, log)
+    failures = [
+        Failure(by_name[name], "lowering", answer["error"], where)
+        for name, answer in answers.items()
+        if not answer["ok"]
+    ]
+    silent = [item for name, item in by_name.items() if name not in answers]
+    if silent:
+        failures.append(
+            Failure(silent[0], "lowering", f"TileLang's process {describe_status(ended.returncode)} while at it", where)
+        )
+    return include[0], failures
+
+
+def _shown(run: Run, log: str) -> str:
+    from amdflow.files import portable
+
+    return portable(run.logs / log, run.root)

@@ -1,0 +1,53 @@
+"""The table of what each kernel takes on each target."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from amdflow.kernels.budget import Verdict
+from amdflow.kernels.build import Built
+from amdflow.kernels.item import SHORT
+
+COLUMNS = ("target", "kernel", "dtype", "matrix", "VGPR", "AGPR", "SGPR", "LDS", "spills", "waves", "limit")
+NUMBERS = (3, 4, 5, 6, 7, 8, 9)
+NOTE = "matrix: matrix instructions; LDS: static + dynamic bytes; waves: at most, a SIMD; limit: what keeps it from more"
+
+
+def row(built: Built, verdict: Verdict) -> dict[str, Any]:
+    """One kernel on one target, as JSON values."""
+    item, resources, launch = built.item, built.resources, built.launch
+    return {
+        "target": item.target,
+        "kernel": item.kernel.op,
+        "dtype": item.dtype,
+        "sizes": dict(item.sizes),
+        "tiles": dict(item.tiles),
+        "matrix_instructions": resources.matrix_instructions,
+        "vgprs": resources.vgprs,
+        "agprs": resources.agprs,
+        "sgprs": resources.sgprs,
+        "lds_static": resources.static_lds,
+        "lds_dynamic": launch["dynamic_lds"],
+        "spills": resources.vgpr_spills,
+        "scratch": resources.scratch,
+        "threads": launch["threads"],
+        "waves_per_simd": verdict.occupancy.waves_per_simd,
+        "limited_by": verdict.occupancy.limited_by,
+        "cached": built.cached,
+    }
+
+
+def cells(rows: Sequence[Mapping[str, Any]]) -> list[list[str]]:
+    """The rows as text, in the order of ``COLUMNS``."""
+    return [
+        [
+            entry["target"],
+            " ".join([entry["kernel"], *(f"{name}={value}".lower() for name, value in entry["sizes"].items())]),
+            SHORT[entry["dtype"]],
+            *(str(entry[key]) for key in ("matrix_instructions", "vgprs", "agprs", "sgprs")),
+            f"{entry['lds_static']} + {entry['lds_dynamic']}",
+            *(str(entry[key]) for key in ("spills", "waves_per_simd", "limited_by")),
+        ]
+        for entry in rows
+    ]

@@ -1,0 +1,112 @@
+"""Attention forward with an online softmax: y = softmax(q @ k.T / sqrt(head)) @ v, tensors of (batch, tokens, heads, head).
+
+Fewer key/value heads than query heads (GQA, MQA) are read in place. Batch, tokens and both head counts are dynamic.
+"""
+
+import torch
+
+KERNEL = {
+    "op": "attention",
+    "summary": "y = softmax(q @ k.T * head**-0.5) @ v, causal or not, grouped heads",
+    "matrix": True,
+    "dtypes": ["bfloat16", "float16"],
+    "sizes": {"head": "width of a head", "causal": "token i sees tokens 0..i only"},
+    "replaces": ["attention"],
+}
+CASES = [
+    {"build": {"head": 64, "causal": True}, "run": {"batch": 1, "tokens": 128, "heads": 2, "kv_heads": 2}},
+    {"build": {"head": 64, "causal": True}, "run": {"batch": 2, "tokens": 77, "heads": 6, "kv_heads": 2}},
+    {"build": {"head": 32, "causal": False}, "run": {"batch": 1, "tokens": 45, "heads": 2, "kv_heads": 1}},
+    {"build": {"head": 128, "causal": True}, "run": {"batch": 1, "tokens": 1, "heads": 1, "kv_heads": 1}},
+]
+
+
+def build(  # noqa: C901 - one kernel reads best in one piece
+    tl, *, dtype, head, causal=True, block_m=64, block_n=64, threads=256, stages=0, k_pack=1, via_lds=False, square=False
+):
+    """One workgroup computes block_m rows of one head of y, block_n keys at a time.
+
+    ``via_lds`` sends the probabilities through LDS to the second product: WMMA hands its result out in another layout
+    than it takes its operands in. ``square`` shares a tile's columns out among the waves as well as its rows: fewer
+    registers a wave, at the price of reductions through LDS; it needs ``via_lds``.
+    """
+    scale = head**-0.5 * 1.4426950408889634  # the softmax runs on exp2
+    batch, tokens, heads, kv_heads = tl.dynamic("batch"), tl.dynamic("tokens"), tl.dynamic("heads"), tl.dynamic("kv_heads")
+    packing = {} if k_pack == 1 else {"k_pack": k_pack}  # only the ROCm dialect knows it
+    policy = tl.GemmWarpPolicy.Square if square else tl.GemmWarpPolicy.FullRow
+
+    def visible(row, column):
+        return row >= column if causal else column < tokens
+
+    def key_blocks(bx):
+        every = tl.ceildiv(tokens, block_n)
+        return tl.min(every, tl.ceildiv((bx + 1) * block_m, block_n)) if causal else every
+
+    @tl.prim_func
+    def attention(q: tl.Tensor((batch, tokens, heads, head), dtype), k: tl.Tensor((batch, tokens, kv_heads, head), dtype),
+                  v: tl.Tensor((batch, tokens, kv_heads, head), dtype), y: tl.Tensor((batch, tokens, heads, head), dtype)):
+        with tl.Kernel(tl.ceildiv(tokens, block_m), heads, batch, threads=threads) as (bx, by, bz):
+            q_tile = tl.alloc_shared((block_m, head), dtype)
+            k_tile = tl.alloc_shared((block_n, head), dtype)
+            v_tile = tl.alloc_shared((block_n, head), dtype)
+            scores = tl.alloc_fragment((block_m, block_n), "float32")
+            weights = tl.alloc_fragment((block_m, block_n), dtype)
+            sums = tl.alloc_fragment((block_m, head), "float32")
+            peak = tl.alloc_fragment((block_m,), "float32")
+            peak_before = tl.alloc_fragment((block_m,), "float32")
+            shrink = tl.alloc_fragment((block_m,), "float32")
+            block_total = tl.alloc_fragment((block_m,), "float32")
+            total = tl.alloc_fragment((block_m,), "float32")
+            if via_lds:
+                weights_tile = tl.alloc_shared((block_m, block_n), dtype)
+            kv = tl.truncdiv(by * kv_heads, heads)
+            tl.copy(q[bz, bx * block_m:(bx + 1) * block_m, by, :], q_tile)
+            tl.fill(sums, 0)
+            tl.fill(total, 0)
+            tl.fill(peak, -tl.infinity("float32"))
+            for step in tl.Pipelined(key_blocks(bx), num_stages=stages):
+                tl.copy(k[bz, step * block_n:(step + 1) * block_n, kv, :], k_tile)
+                for i, j in tl.Parallel(block_m, block_n):
+                    scores[i, j] = tl.if_then_else(visible(bx * block_m + i, step * block_n + j), 0, -tl.infinity("float32"))
+                tl.gemm(q_tile, k_tile, scores, transpose_B=True, policy=policy, **packing)
+                tl.copy(v[bz, step * block_n:(step + 1) * block_n, kv, :], v_tile)
+                tl.copy(peak, peak_before)
+                tl.reduce_max(scores, peak, dim=1, clear=False)
+                for i in tl.Parallel(block_m):
+                    peak[i] = tl.max(peak[i], peak_before[i])
+                for i in tl.Parallel(block_m):
+                    shrink[i] = tl.exp2(peak_before[i] * scale - peak[i] * scale)
+                for i, j in tl.Parallel(block_m, block_n):
+                    scores[i, j] = tl.exp2(scores[i, j] * scale - peak[i] * scale)
+                tl.reduce_sum(scores, block_total, dim=1)
+                for i in tl.Parallel(block_m):
+                    total[i] = total[i] * shrink[i] + block_total[i]
+                for i, j in tl.Parallel(block_m, head):
+                    sums[i, j] *= shrink[i]
+                if via_lds:
+                    for i, j in tl.Parallel(block_m, block_n):
+                        weights_tile[i, j] = tl.cast(scores[i, j], dtype)
+                    tl.gemm(weights_tile, v_tile, sums, policy=policy, **packing)
+                else:
+                    tl.copy(scores, weights)
+                    tl.gemm(weights, v_tile, sums, policy=policy, **packing)
+            for i, j in tl.Parallel(block_m, head):
+                sums[i, j] /= total[i]
+            tl.copy(sums, y[bz, bx * block_m:(bx + 1) * block_m, by, :])
+
+    return attention
+
+
+def inputs(draw, *, batch, tokens, heads, kv_heads, head, causal):
+    """Give q, k, v; ``causal`` is handed on to the reference."""
+    return {"q": draw(batch, tokens, heads, head), "k": draw(batch, tokens, kv_heads, head), "v": draw(batch, tokens, kv_heads, head), "causal": causal}
+
+
+def reference(q, k, v, causal):
+    """The same in plain torch, in the precision of its arguments; the scores are whole in memory."""
+    k, v = (part.repeat_interleave(q.shape[2] // k.shape[2], dim=2) for part in (k, v))
+    scores = torch.einsum("bqhd,bkhd->bhqk", q, k) * q.shape[3] ** -0.5
+    if causal:
+        hidden = torch.ones(scores.shape[-2:], dtype=torch.bool, device=q.device).triu(1)
+        scores = scores.masked_fill(hidden, -torch.inf)
+    return {"y": torch.einsum("bhqk,bkhd->bqhd", scores.softmax(-1), v)}
