@@ -51,7 +51,9 @@ class ApiMap:
 
     def save(self, path: Path) -> None:
         """Write as JSON."""
-        write_atomic(path, json.dumps({"names": self.names, "headers": self.headers, "unsupported": sorted(self.unsupported)}))
+        write_atomic(
+            path, json.dumps({"names": self.names, "headers": self.headers, "unsupported": sorted(self.unsupported)})
+        )
 
     @classmethod
     def load(cls, path: Path) -> ApiMap:
@@ -84,7 +86,9 @@ def export_tables(hipify: Path) -> list[Api]:
         process.run([str(hipify), "--csv", "--doc-format=full"], cwd=Path(folder), timeout=120)
         found = [api for path in sorted(Path(folder).glob("*.csv")) for api in _read_table(path)]
     if not found:
-        raise AmdflowError(f"{hipify} exported no tables", hint="amdflow doctor says whether this hipify-clang is whole")
+        raise AmdflowError(
+            f"{hipify} exported no tables", hint="amdflow doctor says whether this hipify-clang is whole"
+        )
     return found
 
 
@@ -103,7 +107,9 @@ def _read_table(path: Path) -> list[Api]:
                 section = title.group(1) if title else section
             elif _NAME.fullmatch(row[0].strip()) and row[0] != "CUDA":
                 cell = [text.strip() for text in row]
-                rows.append(Api(cell[0], cell[5], table, section, cell[1], cell[2], cell[4], cell[6], cell[7], bool(cell[11])))
+                rows.append(
+                    Api(cell[0], cell[5], table, section, cell[1], cell[2], cell[4], cell[6], cell[7], bool(cell[11]))
+                )
     return rows
 
 

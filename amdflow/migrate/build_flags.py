@@ -24,10 +24,13 @@ _VARIABLE = re.compile(r"^[ \t]*([A-Za-z_]\w*)[ \t]*[:?+]?=[ \t]*(.*)$", re.MULT
 _USE = re.compile(r"\$[({](\w+)[)}]")
 _MAKE_FLAG = re.compile(r"(?:^|(?<=[\s=\"']))(-isystem\s+|-I\s*|-D\s*|-std=|--std=|-include\s+)([^\s\\\"']+)")
 _CMAKE_CALL = re.compile(
-    r"\b(include_directories|target_include_directories|add_definitions|add_compile_definitions|target_compile_definitions|set)\s*\(([^()]*)\)", re.IGNORECASE
+    r"\b(include_directories|target_include_directories|add_definitions|add_compile_definitions|target_compile_definitions|set)\s*\(([^()]*)\)",
+    re.IGNORECASE,
 )
 _CMAKE_WORDS = frozenset({"PUBLIC", "PRIVATE", "INTERFACE", "SYSTEM", "BEFORE", "AFTER"})
-_CMAKE_ROOTS = re.compile(r"\$\{(?:CMAKE_SOURCE_DIR|CMAKE_CURRENT_SOURCE_DIR|CMAKE_CURRENT_LIST_DIR|PROJECT_SOURCE_DIR|\w+_SOURCE_DIR)\}")
+_CMAKE_ROOTS = re.compile(
+    r"\$\{(?:CMAKE_SOURCE_DIR|CMAKE_CURRENT_SOURCE_DIR|CMAKE_CURRENT_LIST_DIR|PROJECT_SOURCE_DIR|\w+_SOURCE_DIR)\}"
+)
 _GUESSED_FOLDERS = ("", "include", "inc", "src")
 _MACRO = re.compile(r"[A-Za-z_]\w*(=[^\s$()]*)?")
 
@@ -72,8 +75,14 @@ class BuildFlags:
 
     def _of_folder(self, folder: Path) -> Flags:
         if folder not in self._known:
-            own = self._scopes.get(folder, Flags()).merged(Flags(tuple(path for name in _GUESSED_FOLDERS if (path := folder / name).is_dir())))
-            above = self._of_folder(folder.parent) if folder != self._root and folder.is_relative_to(self._root) else Flags()
+            own = self._scopes.get(folder, Flags()).merged(
+                Flags(tuple(path for name in _GUESSED_FOLDERS if (path := folder / name).is_dir()))
+            )
+            above = (
+                self._of_folder(folder.parent)
+                if folder != self._root and folder.is_relative_to(self._root)
+                else Flags()
+            )
             self._known[folder] = own.merged(above)
         return self._known[folder]
 
@@ -115,7 +124,12 @@ def from_arguments(arguments: Iterable[str], folder: Path) -> Flags:
         elif word.startswith(("-std=", "--std=")):
             standard = _standard(word.partition("=")[2])
         index += 1
-    return Flags(_existing(folders), _unique(macro for macro in macros if _MACRO.fullmatch(macro) or '"' in macro), _unique(forced), standard)
+    return Flags(
+        _existing(folders),
+        _unique(macro for macro in macros if _MACRO.fullmatch(macro) or '"' in macro),
+        _unique(forced),
+        standard,
+    )
 
 
 def _from_commands(text: str) -> dict[Path, Flags]:
@@ -134,7 +148,12 @@ def _from_make(text: str, folder: Path) -> Flags:
     joined = text.replace("\\\n", " ")
     values = dict(_VARIABLE.findall(joined))
     expanded = _expand(joined, values)
-    words = [part for option, value in _MAKE_FLAG.findall(expanded) if "$" not in value for part in _joined(option.strip(), value)]
+    words = [
+        part
+        for option, value in _MAKE_FLAG.findall(expanded)
+        if "$" not in value
+        for part in _joined(option.strip(), value)
+    ]
     return from_arguments(words, folder)
 
 
@@ -166,7 +185,9 @@ def _from_cmake(text: str, folder: Path) -> Flags:
         if "include" in kind:
             folders += [_absolute(value, folder) for value in values]
         else:
-            macros += [value.removeprefix("-D") for value in values if not value.startswith("-") or value.startswith("-D")]
+            macros += [
+                value.removeprefix("-D") for value in values if not value.startswith("-") or value.startswith("-D")
+            ]
     return Flags(_existing(folders), _unique(macro for macro in macros if _MACRO.fullmatch(macro)), (), standard)
 
 
@@ -189,7 +210,11 @@ def _from_setup(text: str, folder: Path) -> Flags:
 
 def _first_strings(node: ast.AST) -> list[str]:
     pairs = [part for part in ast.walk(node) if isinstance(part, ast.Tuple) and part.elts]
-    return [first.value for pair in pairs if isinstance(first := pair.elts[0], ast.Constant) and isinstance(first.value, str)]
+    return [
+        first.value
+        for pair in pairs
+        if isinstance(first := pair.elts[0], ast.Constant) and isinstance(first.value, str)
+    ]
 
 
 def _strings(node: ast.AST) -> list[str]:

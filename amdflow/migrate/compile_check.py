@@ -53,7 +53,9 @@ class UnitResult:
 class CompileCheck:
     """Compiles units in parallel; remembers those that compiled."""
 
-    def __init__(self, compiler: Compiler, source: Path, payload: Path, run: Run, targets: Sequence[str], extra: Sequence[str]) -> None:
+    def __init__(
+        self, compiler: Compiler, source: Path, payload: Path, run: Run, targets: Sequence[str], extra: Sequence[str]
+    ) -> None:
         self._compiler, self._source, self._payload, self._run = compiler, source, payload, run
         self._targets, self._extra = tuple(targets), tuple(extra)
         self._cache = run.cache / "compiled"
@@ -77,16 +79,28 @@ class CompileCheck:
         is_c = unit.name.endswith(".c")
         words = [str(self._compiler.program), *(self._compiler.c_flags if is_c else self._compiler.flags)]
         if not is_c:
-            words += [f"--offload-arch={target}" for target in targets] + [f"-std={unit.flags.standard or DEFAULT_STANDARD}"]
+            words += [f"--offload-arch={target}" for target in targets] + [
+                f"-std={unit.flags.standard or DEFAULT_STANDARD}"
+            ]
             words += ["-fgpu-rdc"] if relocatable else []
-        words += ["-O1", "-w", "-ferror-limit=60", "-fno-caret-diagnostics", "-fno-color-diagnostics", "-fdiagnostics-absolute-paths"]
+        words += [
+            "-O1",
+            "-w",
+            "-ferror-limit=60",
+            "-fno-caret-diagnostics",
+            "-fno-color-diagnostics",
+            "-fdiagnostics-absolute-paths",
+        ]
         words += [f"-I{folder}" for folder in self._folders(unit)] + [f"-D{macro}" for macro in unit.flags.macros]
         words += [word for name in unit.flags.forced for word in ("-include", name)]
         return [*words, *self._extra, "-c", str(unit.path), "-o", os.devnull]
 
     def _folders(self, unit: Unit) -> list[Path]:
         """Migrated folders in place of the original ones; folders outside the tree as they are."""
-        moved = [self._payload / folder.relative_to(self._source) if folder.is_relative_to(self._source) else folder for folder in unit.flags.folders]
+        moved = [
+            self._payload / folder.relative_to(self._source) if folder.is_relative_to(self._source) else folder
+            for folder in unit.flags.folders
+        ]
         return list(dict.fromkeys(moved))
 
     def _check(self, unit: Unit) -> UnitResult:
@@ -94,7 +108,9 @@ class CompileCheck:
         if kept.is_file():
             self.reused += 1
             kept.touch()
-            return UnitResult(unit.name, dict.fromkeys(self._targets, OK), relocatable=kept.read_text(encoding="utf-8") == "rdc")
+            return UnitResult(
+                unit.name, dict.fromkeys(self._targets, OK), relocatable=kept.read_text(encoding="utf-8") == "rdc"
+            )
         result = self._compile(unit, relocatable=False)
         if any(word in output for output in result.outputs.values() for word in _NEEDS_RDC):
             again = self._compile(unit, relocatable=True)
@@ -111,17 +127,28 @@ class CompileCheck:
             result.states = dict.fromkeys(self._targets, OK)
             return result
         for target in self._targets:
-            alone = done if len(self._targets) == 1 or unit.name.endswith(".c") else self._call(unit, (target,), relocatable=relocatable)
+            alone = (
+                done
+                if len(self._targets) == 1 or unit.name.endswith(".c")
+                else self._call(unit, (target,), relocatable=relocatable)
+            )
             result.states[target] = FAILED if alone.returncode else OK
             if alone.returncode:
                 result.outputs[target] = (
-                    alone.output if not alone.timed_out else f"{alone.output}\nerror: the compiler took longer than {_TIME_LIMIT_SECONDS:.0f} s"
+                    alone.output
+                    if not alone.timed_out
+                    else f"{alone.output}\nerror: the compiler took longer than {_TIME_LIMIT_SECONDS:.0f} s"
                 )
         return result
 
     def _call(self, unit: Unit, targets: Sequence[str], *, relocatable: bool) -> process.Completed:
         self.processes += 1
-        done = process.run(self.command(unit, targets, relocatable=relocatable), cwd=unit.path.parent, timeout=_TIME_LIMIT_SECONDS, check=False)
+        done = process.run(
+            self.command(unit, targets, relocatable=relocatable),
+            cwd=unit.path.parent,
+            timeout=_TIME_LIMIT_SECONDS,
+            check=False,
+        )
         if done.returncode or self.processes == 1:
             log = self._run.logs / "compile.log"
             with log.open("a", encoding="utf-8", errors="replace") as stream:
@@ -132,4 +159,13 @@ class CompileCheck:
 
 def depends_on(compiler: Compiler, targets: Sequence[str], flags: Flags, extra: Sequence[str]) -> list[str]:
     """What a compile result depends on besides the sources."""
-    return [compiler.version, *compiler.flags, *targets, *map(str, flags.folders), *flags.macros, *flags.forced, flags.standard, *extra]
+    return [
+        compiler.version,
+        *compiler.flags,
+        *targets,
+        *map(str, flags.folders),
+        *flags.macros,
+        *flags.forced,
+        flags.standard,
+        *extra,
+    ]

@@ -11,11 +11,15 @@ from pathlib import Path
 from amdflow.findings import Effort, Finding, Severity
 
 COMPILE_ERROR, MISSING_HEADER, LEFT_OVER_API = "AMF1002", "AMF1004", "AMF1001"
-_ERROR = re.compile(r"^(?P<path>[^:\n]+):(?P<line>\d+):(?P<column>\d+): (?P<kind>fatal error|error|note): (?P<text>.*)$")
+_ERROR = re.compile(
+    r"^(?P<path>[^:\n]+):(?P<line>\d+):(?P<column>\d+): (?P<kind>fatal error|error|note): (?P<text>.*)$"
+)
 _INCLUDED = re.compile(r"^In file included from (?P<path>[^:\n]+):(?P<line>\d+):")
 _BARE = re.compile(r"^(?:[\w.+/-]+: )?(?P<kind>fatal error|error): (?P<text>.*)$")
 _MISSING = re.compile(r"'(?P<header>[^']+)' file not found")
-_FOLLOWS = re.compile(r"too many errors emitted|(?:device|host) compilation|linker command failed|\d+ errors? generated")
+_FOLLOWS = re.compile(
+    r"too many errors emitted|(?:device|host) compilation|linker command failed|\d+ errors? generated"
+)
 _QUOTED = re.compile(r"'([^']*)'")
 _NUMBER = re.compile(r"\b\d+\b")
 _PLACES_KEPT = 25
@@ -74,12 +78,17 @@ def _inside(path: str, payload: Path) -> str:
     return normal.removeprefix(prefix) if normal.startswith(prefix) else ""
 
 
-def root_causes(problems: Iterable[Problem], original_line: Callable[[str, int], int], own_names: Callable[[str], bool]) -> list[Finding]:
+def root_causes(
+    problems: Iterable[Problem], original_line: Callable[[str, int], int], own_names: Callable[[str], bool]
+) -> list[Finding]:
     """One finding for each cause, the most far-reaching first. ``original_line`` maps a migrated line, ``own_names`` tells names of the tree."""
     causes: dict[str, _Cause] = {}
     for problem in problems:
         causes.setdefault(_key(problem.text, own_names), _Cause(problem.text)).problems.append(problem)
-    ordered = sorted(causes.values(), key=lambda cause: (-len({problem.unit for problem in cause.problems}), -len(cause.problems), cause.text))
+    ordered = sorted(
+        causes.values(),
+        key=lambda cause: (-len({problem.unit for problem in cause.problems}), -len(cause.problems), cause.text),
+    )
     return [_finding(cause, original_line) for cause in ordered]
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -49,13 +49,25 @@ def report(figures: Figures) -> Outcome:
     findings = _all_findings(figures)
     files = _file_results(figures)
     metrics = _metrics(figures, files, findings)
-    sources = {name: (printable(migration.texts[name]), printable(done.text)) for name, done in figures.finished.items()}
+    sources = {
+        name: (printable(migration.texts[name]), printable(done.text)) for name, done in figures.finished.items()
+    }
     document = MigrationReport(
-        job.config.source, job.targets, migration.tools, files, findings, sources, round(time.monotonic() - migration.started, 1), metrics
+        job.config.source,
+        job.targets,
+        migration.tools,
+        files,
+        findings,
+        sources,
+        round(time.monotonic() - migration.started, 1),
+        metrics,
     )
     write_html(document, run.scratch / "report.html")
     write_markdown(document, run.scratch / "report.md")
-    write_json(run.scratch / "findings.json", {"schema": "amdflow/findings", "version": "1.0", "findings": [finding.to_json() for finding in findings]})
+    write_json(
+        run.scratch / "findings.json",
+        {"schema": "amdflow/findings", "version": "1.0", "findings": [finding.to_json() for finding in findings]},
+    )
     outputs = [
         Output(
             run.payload / entry.name,
@@ -89,7 +101,9 @@ def _all_findings(figures: Figures) -> list[Finding]:
     found = settle(figures.inspection.findings, catalogue, fixed, _compiled_files(figures))
     found += _compile_findings(figures) + _conversion_findings(figures) + _fix_findings(figures)
     order = {severity: rank for rank, severity in enumerate(Severity)}
-    return sorted(found, key=lambda finding: (order[finding.severity], finding.path, finding.line, finding.id, finding.message))
+    return sorted(
+        found, key=lambda finding: (order[finding.severity], finding.path, finding.line, finding.id, finding.message)
+    )
 
 
 def _compiled_files(figures: Figures) -> set[str]:
@@ -129,24 +143,37 @@ def _own_names(figures: Figures) -> set[str]:
 
 def _conversion_findings(figures: Figures) -> list[Finding]:
     migration = figures.migration
-    found = [_from_rule(figures, AS_TEXT, name, 0, done.reason) for name, done in figures.translations.items() if done.method is Method.TEXT]
+    found = [
+        _from_rule(figures, AS_TEXT, name, 0, done.reason)
+        for name, done in figures.translations.items()
+        if done.method is Method.TEXT
+    ]
     found += [_from_rule(figures, NOT_READ, name, 0, why) for name, why in migration.skipped.items()]
     found += [_from_rule(figures, LEFT_OUT, name, 0, why) for name, why in migration.job.tree.left_out.items()]
     for name, done in figures.translations.items():
-        said = (
-            {
-                (finding.path, line)
-                for finding in figures.inspection.findings
-                if finding.path == name
-                for line in (finding.line, *finding.extra.get("lines", ()))
-            }
-            if done.messages
-            else set()
-        )
-        found += [
-            _from_rule(figures, TOOL_SAYS, name, message.line, message.text, message.column) for message in done.messages if (name, message.line) not in said
-        ]
+        found += _tool_messages(figures, name, done)
     return found
+
+
+def _tool_messages(figures: Figures, name: str, done: Translation) -> list[Finding]:
+    """What the tool warned about on lines that no finding speaks of: one finding for each message of a file."""
+    if not done.messages:
+        return []
+    said = {
+        line
+        for finding in figures.inspection.findings
+        if finding.path == name
+        for line in (finding.line, *finding.extra.get("lines", ()))
+    }
+    lines: dict[str, list[int]] = defaultdict(list)
+    for message in done.messages:
+        if message.line not in said:
+            lines[message.text].append(message.line)
+    return [_from_rule(figures, TOOL_SAYS, name, where[0], text + _places(len(where))) for text, where in lines.items()]
+
+
+def _places(count: int) -> str:
+    return f" ({count} places)" if count > 1 else ""
 
 
 def _fix_findings(figures: Figures) -> list[Finding]:
@@ -161,8 +188,7 @@ def _fix_findings(figures: Figures) -> list[Finding]:
             if rule is not None and rule.per == "line":
                 found += [_from_rule(figures, rule_id, name, fix.line, fix.message) for fix in fixes]
             elif rule is not None:
-                more = f" ({len(fixes)} places)" if len(fixes) > 1 else ""
-                found.append(_from_rule(figures, rule_id, name, fixes[0].line, fixes[0].message + more))
+                found.append(_from_rule(figures, rule_id, name, fixes[0].line, fixes[0].message + _places(len(fixes))))
     return found
 
 
@@ -190,11 +216,21 @@ def _file_results(figures: Figures) -> list[FileResult]:
     for entry in job.tree.entries:
         method = _method(figures, entry.name)
         unit = figures.results.get(entry.name)
-        states = dict(unit.states) if unit else dict.fromkeys(job.targets, NOT_A_UNIT) if entry.is_code and job.config.compile else {}
+        states = (
+            dict(unit.states)
+            if unit
+            else dict.fromkeys(job.targets, NOT_A_UNIT)
+            if entry.is_code and job.config.compile
+            else {}
+        )
         done, translation = figures.finished.get(entry.name), figures.translations.get(entry.name)
         notes = [translation.reason] if translation and translation.reason else []
         notes += sorted({fix.message for fix in done.applied}) if done else []
-        results.append(FileResult(entry.name, method.value, _STATES[method], states, entry.name, [printable(note) for note in notes]))
+        results.append(
+            FileResult(
+                entry.name, method.value, _STATES[method], states, entry.name, [printable(note) for note in notes]
+            )
+        )
     return results
 
 
@@ -212,20 +248,38 @@ def _metrics(figures: Figures, files: list[FileResult], findings: list[Finding])
     states = [result.states for result in figures.results.values()]
     causes = [finding for finding in findings if finding.severity in (Severity.COMPILE, Severity.LINK, Severity.SILENT)]
     causes.sort(
-        key=lambda finding: -(len(finding.extra.get("units", ())) * 1000 + finding.extra.get("count", 1)) if finding.severity is Severity.COMPILE else 0
+        key=lambda finding: (
+            -(len(finding.extra.get("units", ())) * 1000 + finding.extra.get("count", 1))
+            if finding.severity is Severity.COMPILE
+            else 0
+        )
     )
     return {
         "files": len(files),
         "files_by_method": dict(sorted(Counter(file.method for file in files).items(), key=lambda item: -item[1])),
         "units": len(figures.migration.units),
-        "units_compiled": {target: sum(state.get(target) == OK for state in states) for target in job.targets} if job.config.compile else {},
+        "units_compiled": {target: sum(state.get(target) == OK for state in states) for target in job.targets}
+        if job.config.compile
+        else {},
         "findings_by_rule": dict(Counter(finding.id for finding in findings)),
         "findings": count_by_severity(findings),
         "top_causes": [
-            {"id": finding.id, "severity": finding.severity.value, "message": finding.message[:300], "path": finding.path, "line": finding.line}
+            {
+                "id": finding.id,
+                "severity": finding.severity.value,
+                "message": finding.message[:300],
+                "path": finding.path,
+                "line": finding.line,
+            }
             for finding in causes[:_CAUSES_SHOWN]
         ],
-        "effort": dict(Counter(finding.effort.value for finding in findings if finding.effort is not Effort.NONE and finding.severity is not Severity.NOTE)),
+        "effort": dict(
+            Counter(
+                finding.effort.value
+                for finding in findings
+                if finding.effort is not Effort.NONE and finding.severity is not Severity.NOTE
+            )
+        ),
         "processes": figures.processes,
         "regions": len(figures.inspection.regions),
         "seconds": round(time.monotonic() - figures.migration.started, 2),

@@ -32,8 +32,16 @@ def explain_rule(rule_id: str, workspace: Path, terminal: Terminal) -> None:
 def list_rules(workspace: Path, terminal: Terminal) -> None:
     """Print every rule, one a line."""
     rules = list(load_catalogue(workspace).rules.values())
-    terminal.data([{"id": rule.id, "title": rule.title, "severity": rule.severity.value, "category": rule.category} for rule in rules])
-    terminal.table(("id", "severity", "effort", "title"), [(rule.id, rule.severity.value, rule.effort.value, rule.title) for rule in rules])
+    terminal.data(
+        [
+            {"id": rule.id, "title": rule.title, "severity": rule.severity.value, "category": rule.category}
+            for rule in rules
+        ]
+    )
+    terminal.table(
+        ("id", "severity", "effort", "title"),
+        [(rule.id, rule.severity.value, rule.effort.value, rule.title) for rule in rules],
+    )
 
 
 def _page(rule: Rule) -> list[str]:
@@ -59,7 +67,9 @@ def _indented(code: str) -> list[str]:
 def lookup_name(name: str, workspace: Path, rocm: Rocm, terminal: Terminal) -> None:
     """Print what ``name`` becomes. Raises UsageError when the tool does not know it, EnvironmentProblem without hipify-clang."""
     if rocm.hipify is None:
-        raise EnvironmentProblem(f"ROCm {rocm.version} in {rocm.root} has no hipify-clang", hint="amdflow toolchain install rocm")
+        raise EnvironmentProblem(
+            f"ROCm {rocm.version} in {rocm.root} has no hipify-clang", hint="amdflow toolchain install rocm"
+        )
     tables = {api.name: api for api in export_tables(rocm.hipify)}
     with tempfile.TemporaryDirectory(prefix="amdflow-") as folder:
         known = export_map(rocm.hipify, Path(folder) / "map.json")
@@ -83,7 +93,22 @@ def lookup_name(name: str, workspace: Path, rocm: Rocm, terminal: Terminal) -> N
     terminal.data(api_json(api))
     facts = [
         f"{api.table}, {api.section}",
-        *(f"CUDA: {word} {value}" for word, value in (("added", api.cuda_added), ("deprecated", api.cuda_deprecated), ("removed", api.cuda_removed)) if value),
+        *(
+            f"CUDA: {word} {value}"
+            for word, value in (
+                ("added", api.cuda_added),
+                ("deprecated", api.cuda_deprecated),
+                ("removed", api.cuda_removed),
+            )
+            if value
+        ),
     ]
-    facts += [f"HIP: {word} {value}" for word, value in (("since", api.hip_added), ("deprecated", api.hip_deprecated)) if value]
-    terminal.print(f"{name} -> {api.hip or '(HIP has no such thing)'}{'  (experimental)' if api.hip_experimental else ''}\n  " + "\n  ".join(facts))
+    facts += [
+        f"HIP: {word} {value}"
+        for word, value in (("since", api.hip_added), ("deprecated", api.hip_deprecated))
+        if value
+    ]
+    terminal.print(
+        f"{name} -> {api.hip or '(HIP has no such thing)'}{'  (experimental)' if api.hip_experimental else ''}\n  "
+        + "\n  ".join(facts)
+    )

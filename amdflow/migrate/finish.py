@@ -26,7 +26,15 @@ class Finished:
     applied: Sequence[Applied]
 
 
-def finish(translation: Translation, original: str, text_map: TextMap, own_headers: Collection[str], context: FixContext, *, unit: bool) -> Finished:
+def finish(
+    translation: Translation,
+    original: str,
+    text_map: TextMap,
+    own_headers: Collection[str],
+    context: FixContext,
+    *,
+    unit: bool,
+) -> Finished:
     """Apply the textual pass and the fixes. ``own_headers`` are include paths that mean files of the tree."""
     if translation.method in _UNTOUCHED:
         return Finished(translation.name, original, LineMap(original, original), ())

@@ -40,7 +40,9 @@ def findings_of(name: str, matches: Iterable[Match], say: Callable[[int], str]) 
 
 def _finding(name: str, matches: Sequence[Match], line: str) -> Finding:
     first, rule = matches[0], matches[0].rule
-    extra = {"count": len(matches), "lines": [match.line for match in matches][:_LINES_KEPT]} if len(matches) > 1 else {}
+    extra = (
+        {"count": len(matches), "lines": [match.line for match in matches][:_LINES_KEPT]} if len(matches) > 1 else {}
+    )
     more = f" ({len(matches)} lines in this file)" if len(matches) > 1 else ""
     message = rule.message.replace("{match}", printable(first.text)) + more
     return Finding(
@@ -66,7 +68,9 @@ def unsupported_names(source: Source, api: ApiMap, rule: Rule, covered: Collecti
     names = {name for name in _WORD.findall(source.masked) if name in api.unsupported}
     found = []
     for name in sorted(names):
-        lines = sorted({source.line_of(match.start()) for match in re.finditer(rf"\b{re.escape(name)}\b", source.masked)})
+        lines = sorted(
+            {source.line_of(match.start()) for match in re.finditer(rf"\b{re.escape(name)}\b", source.masked)}
+        )
         if set(lines) <= set(covered):
             continue
         extra = {"name": name, "count": len(lines), "lines": lines[:_LINES_KEPT]}
@@ -89,7 +93,12 @@ def unsupported_names(source: Source, api: ApiMap, rule: Rule, covered: Collecti
     return found
 
 
-def settle(findings: Iterable[Finding], catalogue: Catalogue, fixed: Collection[tuple[str, int, str]], compiled: Collection[str]) -> list[Finding]:
+def settle(
+    findings: Iterable[Finding],
+    catalogue: Catalogue,
+    fixed: Collection[tuple[str, int, str]],
+    compiled: Collection[str],
+) -> list[Finding]:
     """Findings with what is known after the fact taken in.
 
     ``fixed`` holds (path, line, id of the automatic fix): a finding that this fix settles goes. ``compiled`` holds files
@@ -100,7 +109,12 @@ def settle(findings: Iterable[Finding], catalogue: Catalogue, fixed: Collection[
         rule = catalogue.rules.get(finding.id)
         if rule is not None and rule.fixed_by and (finding.path, finding.line, rule.fixed_by) in fixed:
             continue
-        if finding.severity is Severity.COMPILE and finding.path in compiled and rule is not None and rule.detect.kind != "stage":
+        if (
+            finding.severity is Severity.COMPILE
+            and finding.path in compiled
+            and rule is not None
+            and rule.detect.kind != "stage"
+        ):
             finding = _as_note(finding)
         kept.append(finding)
     return kept

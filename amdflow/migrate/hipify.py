@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
@@ -13,7 +14,9 @@ from amdflow.migrate.build_flags import DEFAULT_STANDARD, Flags
 from amdflow.migrate.text import decode
 
 _TIME_LIMIT_SECONDS = 300.0
-_DIAGNOSTIC = re.compile(r"^(?P<path>.+?):(?P<line>\d+):(?P<column>\d+): (?P<kind>warning|error|fatal error): (?P<text>.*)$")
+_DIAGNOSTIC = re.compile(
+    r"^(?P<path>.+?):(?P<line>\d+):(?P<column>\d+): (?P<kind>warning|error|fatal error): (?P<text>.*)$"
+)
 _TEMPORARY = re.compile(r"-[0-9a-f]{6}\.hip$")
 
 
@@ -54,7 +57,9 @@ class Hipify:
     options: tuple[str, ...]
     version: str
 
-    def command(self, source: Path, output: Path, flags: Flags, extra: Sequence[str], *, default_preprocessor: bool) -> list[str]:
+    def command(
+        self, source: Path, output: Path, flags: Flags, extra: Sequence[str], *, default_preprocessor: bool
+    ) -> list[str]:
         """The argv for one file."""
         clang = [f"-std={flags.standard or DEFAULT_STANDARD}", "-ferror-limit=1", "-Wno-everything"]
         clang += [f"-D{macro}" for macro in flags.macros]
@@ -63,13 +68,16 @@ class Hipify:
         mode = ["--default-preprocessor"] if default_preprocessor else []
         return [str(self.program), str(source), "-o", str(output), *self.options, *mode, *folders, "--", *clang, *extra]
 
-    def convert(self, source: Path, scratch: Path, flags: Flags, extra: Sequence[str], *, default_preprocessor: bool) -> tuple[Attempt, process.Completed]:
+    def convert(
+        self, source: Path, scratch: Path, flags: Flags, extra: Sequence[str], *, default_preprocessor: bool
+    ) -> tuple[Attempt, process.Completed]:
         """Run it. ``scratch`` is a folder of this file's own for the output and the tool's temporary copies."""
         scratch.mkdir(parents=True, exist_ok=True)
         output = scratch / "converted"
         output.unlink(missing_ok=True)
-        argv = self.command(source, output, flags, [*extra], default_preprocessor=default_preprocessor)
-        done = process.run([*argv[:4], f"--temp-dir={scratch}", *argv[4:]], cwd=source.parent, timeout=_TIME_LIMIT_SECONDS, check=False)
+        argv = self.command(source, output, flags, extra, default_preprocessor=default_preprocessor)
+        environment = {**os.environ, "TMPDIR": str(scratch)}  # its --temp-dir leaves some copies in /tmp all the same
+        done = process.run(argv, cwd=source.parent, env=environment, timeout=_TIME_LIMIT_SECONDS, check=False)
         text = decode(output.read_bytes()) if output.is_file() and done.returncode == 0 else None
         if text is None:
             return Attempt(None, (), _why(done), settled=not done.timed_out), done

@@ -15,7 +15,9 @@ from amdflow.migrate.scan import Entry
 class IncludeGraph:
     """Built from the text of every source and header. Names are paths relative to the tree."""
 
-    def __init__(self, entries: Sequence[Entry], texts: Mapping[str, str], root: Path, folders: Callable[[Path], Sequence[Path]]) -> None:
+    def __init__(
+        self, entries: Sequence[Entry], texts: Mapping[str, str], root: Path, folders: Callable[[Path], Sequence[Path]]
+    ) -> None:
         self.includes: dict[str, list[Include]] = {}
         self.resolved: dict[str, dict[str, str]] = {}
         """file -> path as written -> file in the tree."""
@@ -53,7 +55,9 @@ class IncludeGraph:
         tail = os.path.normpath(include.path)
         if not include.quoted or tail.startswith(".."):
             return "", None
-        candidates = [name for name in self._by_base.get(os.path.basename(tail), ()) if name == tail or name.endswith(f"/{tail}")]
+        candidates = [
+            name for name in self._by_base.get(os.path.basename(tail), ()) if name == tail or name.endswith(f"/{tail}")
+        ]
         if not candidates:
             return "", None
         here = os.path.dirname(entry.name)
@@ -67,7 +71,9 @@ class IncludeGraph:
 
     def closure_folders(self, name: str) -> tuple[Path, ...]:
         """Folders that a unit and everything it includes need besides the named ones."""
-        return tuple(dict.fromkeys(folder for file in self.closure(name) for folder in self.found_folders.get(file, ())))
+        return tuple(
+            dict.fromkeys(folder for file in self.closure(name) for folder in self.found_folders.get(file, ()))
+        )
 
     def closure(self, name: str) -> list[str]:
         """A file and all files of the tree that it includes, directly or not; itself first, each once."""

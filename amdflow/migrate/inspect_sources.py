@@ -39,7 +39,9 @@ def inspect_sources(tree: Tree, catalogue: Catalogue, texts: Mapping[str, str], 
             _inspect(Source(entry.name, texts[entry.name]), catalogue, api, result)
         elif entry.kind is Kind.BUILD and entry.size < _BUILD_FILE_LIMIT_BYTES:
             source = Source(entry.name, decode(entry.path.read_bytes()))
-            result.findings += findings_of(entry.name, detect_in_build_file(entry.name, source.text, rules), source.line)
+            result.findings += findings_of(
+                entry.name, detect_in_build_file(entry.name, source.text, rules), source.line
+            )
     return result
 
 

@@ -11,8 +11,13 @@ _STRING = r'(?:u8|[uUL])?R"(?P<delimiter>[^()\\\s]{0,16})\([\s\S]*?\)(?P=delimit
 _NUMBER = r"\.?[0-9](?:[eEpP][+-]|'\w|[\w.])*"
 _WORD = r"[^\W\d]\w*"
 _INCLUDE = r'^(?P<lead>[ \t]*\#[ \t]*(?:include|import|include_next)[ \t]*)(?P<open>[<"])(?P<path>[^>"\n]+)[>"]'
-_TOKEN = re.compile(rf"(?P<comment>{_COMMENT})|(?P<include>{_INCLUDE})|(?P<string>{_STRING})|(?P<number>{_NUMBER})|(?P<word>{_WORD})", re.MULTILINE)
-_BLANKED = re.compile(rf"(?P<comment>{_COMMENT})|(?P<include>{_INCLUDE})|(?P<string>{_STRING})|{_NUMBER}|{_WORD}", re.MULTILINE)
+_TOKEN = re.compile(
+    rf"(?P<comment>{_COMMENT})|(?P<include>{_INCLUDE})|(?P<string>{_STRING})|(?P<number>{_NUMBER})|(?P<word>{_WORD})",
+    re.MULTILINE,
+)
+_BLANKED = re.compile(
+    rf"(?P<comment>{_COMMENT})|(?P<include>{_INCLUDE})|(?P<string>{_STRING})|{_NUMBER}|{_WORD}", re.MULTILINE
+)
 _NOT_NEWLINE = re.compile(r"[^\n]")
 
 
@@ -55,7 +60,9 @@ def includes(text: str) -> Iterator[Include]:
     """Include directives outside comments."""
     for match in _TOKEN.finditer(text) if "#" in text else ():
         if match.group("include"):
-            yield Include(match.group("path").strip(), match.group("open") == '"', match.start("path"), match.end("path"))
+            yield Include(
+                match.group("path").strip(), match.group("open") == '"', match.start("path"), match.end("path")
+            )
 
 
 def mask(text: str) -> str:

@@ -18,7 +18,9 @@ class LineMap:
     def __init__(self, original: str, migrated: str) -> None:
         old, new = original.split("\n"), migrated.split("\n")
         self._to_original: Sequence[int] = (
-            range(1, len(old) + 1) if len(old) == len(new) else _align([_skeleton(line) for line in old], [_skeleton(line) for line in new])
+            range(1, len(old) + 1)
+            if len(old) == len(new)
+            else _align([_skeleton(line) for line in old], [_skeleton(line) for line in new])
         )
 
     def original(self, line: int) -> int:

@@ -118,13 +118,19 @@ class Migration:
     def units(self) -> list[Entry]:
         """Sources that no other file includes and that have to do with CUDA."""
         return [
-            entry for entry in self.code if entry.kind is Kind.SOURCE and entry.name not in self.graph.included and concerns_cuda(entry, self.texts[entry.name])
+            entry
+            for entry in self.code
+            if entry.kind is Kind.SOURCE
+            and entry.name not in self.graph.included
+            and concerns_cuda(entry, self.texts[entry.name])
         ]
 
     @cached_property
     def translator(self) -> Translator:
         """The cascade."""
-        return Translator(self.job.hipify, self.build, self.graph, self.texts, self.run_context, self.job.config.extra_args)
+        return Translator(
+            self.job.hipify, self.build, self.graph, self.texts, self.run_context, self.job.config.extra_args
+        )
 
     def _translate(self) -> dict[str, Translation]:
         with self.run_context.terminal.progress("translate", len(self.code), "files") as bar:
@@ -137,7 +143,9 @@ class Migration:
         done = {}
         for name, translation in translations.items():
             process.check_cancelled()
-            done[name] = finish(translation, self.texts[name], text_map, self.graph.resolved[name], context, unit=name in units)
+            done[name] = finish(
+                translation, self.texts[name], text_map, self.graph.resolved[name], context, unit=name in units
+            )
         return done
 
     def _write(self, finished: Mapping[str, Finished]) -> None:
@@ -160,7 +168,9 @@ class Migration:
 
     def _compile(self, finished: Mapping[str, Finished]) -> tuple[dict[str, UnitResult], CompileCheck]:
         extra = self.job.config.extra_args
-        check = CompileCheck(self.job.compiler, self.job.tree.root, self.run_context.payload, self.run_context, self.job.targets, extra)
+        check = CompileCheck(
+            self.job.compiler, self.job.tree.root, self.run_context.payload, self.run_context, self.job.targets, extra
+        )
         if not self.job.config.compile or not self.units:
             return {}, check
         digests = Digests(self.graph, {name: done.text for name, done in finished.items()})

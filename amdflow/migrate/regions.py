@@ -16,7 +16,11 @@ _GEMM = re.compile(r"gemm|matmul|mat_?mul|mma|hgemm|linear", re.IGNORECASE)
 def find_regions(source: Source, matches: Iterable[Match]) -> list[dict[str, Any]]:
     """One region for each function and kind: ``{"path", "line", "kind", "op"}``; ``op`` is guessed from names and may be empty."""
     spans = [
-        (source.line_of_byte(place.node.start_byte), source.line_of_byte(place.node.end_byte), function_name(place.node))
+        (
+            source.line_of_byte(place.node.start_byte),
+            source.line_of_byte(place.node.end_byte),
+            function_name(place.node),
+        )
         for place in source.of("function_definition")
         if not place.offset
     ]

@@ -80,7 +80,10 @@ def scan(root: Path, *, exclude: Sequence[str] = (), outputs: Sequence[Path] = (
     tree.entries.sort(key=lambda entry: entry.name)
     if not any(entry.is_code for entry in tree.entries):
         found = f"it holds {len(tree.entries)} other files" if tree.entries else "it is empty"
-        raise UsageError(f"no C++ or CUDA sources in {root}: {found}", hint="name the folder that holds the .cu, .cuh, .cpp or .h files")
+        raise UsageError(
+            f"no C++ or CUDA sources in {root}: {found}",
+            hint="name the folder that holds the .cu, .cuh, .cpp or .h files",
+        )
     return tree
 
 
@@ -92,7 +95,8 @@ def _walk(tree: Tree, folder: Path, exclude: tuple[str, ...], outputs: frozenset
             children = sorted(os.scandir(current), key=lambda child: child.name)
         except PermissionError as error:
             raise UsageError(
-                f"cannot read the folder {current}: permission denied", hint=f"chmod u+rx '{current}', or leave it out with migrate.exclude"
+                f"cannot read the folder {current}: permission denied",
+                hint=f"chmod u+rx '{current}', or leave it out with migrate.exclude",
             ) from error
         for child in children:
             path = Path(child.path)
@@ -143,7 +147,9 @@ def _relative_name(path: Path, root: Path) -> str:
         name.encode("utf-8")
     except UnicodeEncodeError as error:
         shown = name.encode("utf-8", "backslashreplace").decode()
-        raise UsageError(f"a file name in {root} is not UTF-8: {shown}", hint="rename it, or leave it out with migrate.exclude") from error
+        raise UsageError(
+            f"a file name in {root} is not UTF-8: {shown}", hint="rename it, or leave it out with migrate.exclude"
+        ) from error
     return name
 
 
@@ -156,6 +162,8 @@ def _take(tree: Tree, path: Path, name: str) -> None:
     if not stat.S_ISREG(found.st_mode):
         tree.left_out[name] = "not a regular file"
     elif not os.access(path, os.R_OK):
-        raise UsageError(f"cannot read {path}: permission denied", hint=f"chmod u+r '{path}', or leave it out with migrate.exclude")
+        raise UsageError(
+            f"cannot read {path}: permission denied", hint=f"chmod u+r '{path}', or leave it out with migrate.exclude"
+        )
     else:
         tree.entries.append(Entry(name, path, classify(name), found.st_size, found.st_mtime_ns))

@@ -42,7 +42,10 @@ class MigrateStage(Stage[MigrateConfig]):
         """Read the tree's names, find the tools, load the rules."""
         config = request.config
         if not config.source:
-            raise UsageError("no source folder given", hint="amdflow migrate ./cuda_src, or `source:` in the migrate section of amdflow.yaml")
+            raise UsageError(
+                "no source folder given",
+                hint="amdflow migrate ./cuda_src, or `source:` in the migrate section of amdflow.yaml",
+            )
         root = request.path(config.source)
         workdir = load_project(request.root).resolve("", ProjectConfig).value.workdir
         tree = scan(root, exclude=config.exclude, outputs=[request.root / workdir])
@@ -54,15 +57,31 @@ class MigrateStage(Stage[MigrateConfig]):
         steps = [
             f"read {len(tree.entries)} files of {config.source}: {code} sources and headers, {build} build files",
             f"translate them with hipify-clang {tools.rocm.version}, {jobs} at a time; as text where it fails",
-            f"compile every translation unit for {', '.join(request.targets)}" if config.compile else "compile nothing (--no-compile)",
+            f"compile every translation unit for {', '.join(request.targets)}"
+            if config.compile
+            else "compile nothing (--no-compile)",
             f"look for {len(catalogue.rules)} kinds of hazards in the original sources",
             "write report.html, report.md and findings.json",
         ]
-        job = Job(config, tree, tuple(request.targets), jobs, catalogue, _hipify(tools), _compiler(tools.rocm), _include_folder(tools.rocm.root))
+        job = Job(
+            config,
+            tree,
+            tuple(request.targets),
+            jobs,
+            catalogue,
+            _hipify(tools),
+            _compiler(tools.rocm),
+            _include_folder(tools.rocm.root),
+        )
         return Plan(
             config=config.model_dump(mode="json", exclude={"jobs"}) | {"rules": catalogue.digest},
             inputs=[Input(entry.name, entry.path, entry.kind.value) for entry in tree.entries],
-            tools={"hipify-clang": tools.rocm.version, "rocm": tools.rocm.version, "cuda-headers": tools.cuda.version, "amdflow": __version__},
+            tools={
+                "hipify-clang": tools.rocm.version,
+                "rocm": tools.rocm.version,
+                "cuda-headers": tools.cuda.version,
+                "amdflow": __version__,
+            },
             steps=steps,
             targets=request.targets,
             job=job,
@@ -79,11 +98,15 @@ class MigrateStage(Stage[MigrateConfig]):
             raise AmdflowError("the migration wrote nothing", hint="this is a fault of amdflow: please report it")
         for entry in job.tree.entries:
             if not (run.payload / entry.name).is_file():
-                raise AmdflowError(f"{entry.name} is missing from the migrated tree", hint="this is a fault of amdflow: please report it with the file")
+                raise AmdflowError(
+                    f"{entry.name} is missing from the migrated tree",
+                    hint="this is a fault of amdflow: please report it with the file",
+                )
             now = entry.path.stat()
             if (now.st_size, now.st_mtime_ns) != (entry.size, entry.changed):
                 raise AmdflowError(
-                    f"{entry.path} was changed while it was being migrated", hint="run the same command again; unchanged files are not translated twice"
+                    f"{entry.path} was changed while it was being migrated",
+                    hint="run the same command again; unchanged files are not translated twice",
                 )
         return ()
 
@@ -91,23 +114,35 @@ class MigrateStage(Stage[MigrateConfig]):
 def _find_tools(request: Request[MigrateConfig]) -> _Tools:
     rocm: Rocm = request.toolchain.rocm()
     if rocm.hipify is None:
-        raise EnvironmentProblem(f"ROCm {rocm.version} in {rocm.root} has no hipify-clang", hint="amdflow toolchain install rocm")
+        raise EnvironmentProblem(
+            f"ROCm {rocm.version} in {rocm.root} has no hipify-clang", hint="amdflow toolchain install rocm"
+        )
     return _Tools(rocm, request.toolchain.cuda_headers(), rocm.hipify)
 
 
 def _hipify(tools: _Tools) -> Hipify:
-    return Hipify(tools.hipify, tuple(tools.rocm.hipify_flags(tools.cuda)), f"{tools.rocm.version}+cuda{tools.cuda.version}")
+    return Hipify(
+        tools.hipify, tuple(tools.rocm.hipify_flags(tools.cuda)), f"{tools.rocm.version}+cuda{tools.cuda.version}"
+    )
 
 
 def _compiler(rocm: Rocm) -> Compiler:
     flags = rocm.compile_flags()
     host = [flag for flag in flags if flag not in ("-x", "hip") and not flag.startswith(("--rocm", "--hip"))]
-    return Compiler(rocm.clang, tuple(flags), ("-x", "c", "-D__HIP_PLATFORM_AMD__", f"-I{_include_folder(rocm.root)}", *host), rocm.version)
+    return Compiler(
+        rocm.clang,
+        tuple(flags),
+        ("-x", "c", "-D__HIP_PLATFORM_AMD__", f"-I{_include_folder(rocm.root)}", *host),
+        rocm.version,
+    )
 
 
 def _include_folder(root: Path) -> Path:
     """Where ROCm's headers lie: ``include`` in ROCm's own layout, ``usr/include`` in a distribution's."""
-    return next((folder for folder in (root / "include", root / "usr" / "include") if (folder / "hip").is_dir()), root / "include")
+    return next(
+        (folder for folder in (root / "include", root / "usr" / "include") if (folder / "hip").is_dir()),
+        root / "include",
+    )
 
 
 STAGE = MigrateStage()

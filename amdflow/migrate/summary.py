@@ -26,9 +26,15 @@ def check_output(source: Path | None, output: Path | None) -> None:
         return
     inner, outer = source.resolve(), output.resolve()
     if inner == outer:
-        raise UsageError(f"--output {output} is the source folder itself", hint="name a folder beside it: nothing of yours is changed in place")
+        raise UsageError(
+            f"--output {output} is the source folder itself",
+            hint="name a folder beside it: nothing of yours is changed in place",
+        )
     if outer.is_relative_to(inner):
-        raise UsageError(f"--output {output} lies inside the source folder {source}", hint="name a folder beside it, or the next run would read it as a source")
+        raise UsageError(
+            f"--output {output} lies inside the source folder {source}",
+            hint="name a folder beside it, or the next run would read it as a source",
+        )
     if inner.is_relative_to(outer):
         raise UsageError(f"--output {output} holds the source folder {source}", hint="name a folder of its own")
 
@@ -39,20 +45,35 @@ def render(report: StageReport, terminal: Terminal) -> None:
     if manifest is None or not manifest.status.good:
         return
     metrics = manifest.metrics
-    terminal.table(("files", "how they were translated"), [(str(count), method) for method, count in metrics.get("files_by_method", {}).items()], right=(0,))
+    terminal.table(
+        ("files", "how they were translated"),
+        [(str(count), method) for method, count in metrics.get("files_by_method", {}).items()],
+        right=(0,),
+    )
     compiled: dict[str, int] = metrics.get("units_compiled", {})
     units = int(metrics.get("units", 0))
     if compiled and units:
         terminal.table(
-            ("target", "units that compile", ""), [(target, f"{count} of {units}", _share(count, units)) for target, count in compiled.items()], right=(1, 2)
+            ("target", "units that compile", ""),
+            [(target, f"{count} of {units}", _share(count, units)) for target, count in compiled.items()],
+            right=(1, 2),
         )
     else:
-        terminal.print("no translation units" if not units else f"{units} translation units, none compiled (--no-compile)")
+        terminal.print(
+            "no translation units" if not units else f"{units} translation units, none compiled (--no-compile)"
+        )
     found = {severity: count for severity, count in manifest.findings.items() if count}
-    terminal.table(("findings", "severity", "they"), [(str(count), severity, _MEANING.get(severity, "")) for severity, count in found.items()], right=(0,))
+    terminal.table(
+        ("findings", "severity", "they"),
+        [(str(count), severity, _MEANING.get(severity, "")) for severity, count in found.items()],
+        right=(0,),
+    )
     causes: list[dict[str, Any]] = metrics.get("top_causes", [])
     if causes:
-        terminal.table(("look first at", "where", "what"), [(cause["id"], _place(cause), cause["message"][:_CAUSE_WIDTH]) for cause in causes])
+        terminal.table(
+            ("look first at", "where", "what"),
+            [(cause["id"], _place(cause), cause["message"][:_CAUSE_WIDTH]) for cause in causes],
+        )
     folder = report.manifest_path.parent
     terminal.print(_standing(units, compiled, found))
     terminal.say(f"  report:   {portable(folder / 'report.html', Path.cwd())}")
@@ -73,7 +94,11 @@ def _standing(units: int, compiled: dict[str, int], found: dict[str, int]) -> st
     needs = sum(found.get(severity, 0) for severity in ("silent", "compile", "link"))
     failing = sum(units - count for count in compiled.values())
     if not compiled:
-        return f"{needs} places need a person; nothing was compiled." if needs else "Nothing was found that needs a person, but nothing was compiled either."
+        return (
+            f"{needs} places need a person; nothing was compiled."
+            if needs
+            else "Nothing was found that needs a person, but nothing was compiled either."
+        )
     if failing:
         return f"{needs} places need a person; {failing} compile checks failed."
     if needs:

@@ -153,7 +153,12 @@ def arguments(call: Node) -> list[Node]:
 def callee(call: Node) -> str:
     """Name of the called function without namespace, object or template arguments."""
     function = call.child_by_field_name("function")
-    while function is not None and function.type in ("template_function", "qualified_identifier", "field_expression", "kernel_call_expression"):
+    while function is not None and function.type in (
+        "template_function",
+        "qualified_identifier",
+        "field_expression",
+        "kernel_call_expression",
+    ):
         function = function.child_by_field_name("name") or function.child_by_field_name("field")
     return text_of(function)
 

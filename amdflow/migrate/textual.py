@@ -23,7 +23,11 @@ class HeaderPlaces:
     def __init__(self, include: Path) -> None:
         self._include = include
         self._moved: dict[str, str] = {}
-        for folder in sorted(path for path in include.iterdir() if path.is_dir() and _MOVABLE.match(path.name)) if include.is_dir() else ():
+        for folder in (
+            sorted(path for path in include.iterdir() if path.is_dir() and _MOVABLE.match(path.name))
+            if include.is_dir()
+            else ()
+        ):
             for header in folder.iterdir():
                 self._moved.setdefault(header.name, f"{folder.name}/{header.name}")
 

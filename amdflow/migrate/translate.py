@@ -64,8 +64,23 @@ def concerns_cuda(entry: Entry, text: str) -> bool:
 class Translator:
     """Runs the cascade over a tree, in parallel, remembering what the tool answered."""
 
-    def __init__(self, tool: Hipify, build: BuildFlags, graph: IncludeGraph, texts: Mapping[str, str], run: Run, extra: Sequence[str]) -> None:
-        self._tool, self._build, self._graph, self._texts, self._run, self._extra = tool, build, graph, texts, run, tuple(extra)
+    def __init__(
+        self,
+        tool: Hipify,
+        build: BuildFlags,
+        graph: IncludeGraph,
+        texts: Mapping[str, str],
+        run: Run,
+        extra: Sequence[str],
+    ) -> None:
+        self._tool, self._build, self._graph, self._texts, self._run, self._extra = (
+            tool,
+            build,
+            graph,
+            texts,
+            run,
+            tuple(extra),
+        )
         self._digests = Digests(graph, texts)
         self._cache = run.cache / "hipify"
         self.processes = 0
@@ -93,13 +108,20 @@ class Translator:
         if not concerns_cuda(entry, text):
             return Translation(entry.name, Method.UNCHANGED, text)
         if entry.size > HIPIFY_LIMIT_BYTES:
-            return Translation(entry.name, Method.TEXT, text, reason=f"larger than {HIPIFY_LIMIT_BYTES // 1_000_000} MB, so hipify-clang was not asked")
+            return Translation(
+                entry.name,
+                Method.TEXT,
+                text,
+                reason=f"larger than {HIPIFY_LIMIT_BYTES // 1_000_000} MB, so hipify-clang was not asked",
+            )
         flags = self.flags(entry)
         reasons = []
         for method in (Method.HIPIFY, Method.HIPIFY_PLAIN):
             attempt = self._ask(entry, flags, plain=method is Method.HIPIFY_PLAIN)
             if attempt.text is not None:
-                return Translation(entry.name, method, with_line_ending(attempt.text, line_ending(text)), attempt.messages)
+                return Translation(
+                    entry.name, method, with_line_ending(attempt.text, line_ending(text)), attempt.messages
+                )
             reasons.append(attempt.failure)
             if "file not found" in attempt.failure:
                 break  # the other preprocessor mode would miss the same file

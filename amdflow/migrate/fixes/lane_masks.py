@@ -12,9 +12,15 @@ from amdflow.migrate.syntax import Place, Source, arguments, callee, enclosing_f
 
 WIDENED, CAST = "AMF1022", "AMF1023"
 ALL_LANES = "0xffffffffffffffffull"
-SYNC = re.compile(r"__(?:shfl(?:_up|_down|_xor)?|ballot|any|all|match_any|match_all|reduce_(?:add|min|max|and|or|xor))_sync|__syncwarp")
-_ALL_ONES = re.compile(r"\(*(?:\(\s*unsigned(?:\s+int)?\s*\)\s*)?(?:0x[fF]{8}[uUlL]*|~\s*\(?0[xX]?0*[uUlL]*\)?|-1|4294967295[uU]?|UINT_MAX|UINT32_MAX)\)*")
-_ALREADY_WIDE = re.compile(r"(?:0x[0-9a-fA-F]{9,}|[uU]?[lL]{2}\b|long\s+long|uint64_t|int64_t|size_t|lane_mask)", re.IGNORECASE)
+SYNC = re.compile(
+    r"__(?:shfl(?:_up|_down|_xor)?|ballot|any|all|match_any|match_all|reduce_(?:add|min|max|and|or|xor))_sync|__syncwarp"
+)
+_ALL_ONES = re.compile(
+    r"\(*(?:\(\s*unsigned(?:\s+int)?\s*\)\s*)?(?:0x[fF]{8}[uUlL]*|~\s*\(?0[xX]?0*[uUlL]*\)?|-1|4294967295[uU]?|UINT_MAX|UINT32_MAX)\)*"
+)
+_ALREADY_WIDE = re.compile(
+    r"(?:0x[0-9a-fA-F]{9,}|\b\d[0-9a-fA-FxX]*[uU]?[lL]{2}[uU]?\b|long\s+long|uint64_t|int64_t|size_t|lane_mask)", re.IGNORECASE
+)
 _MASK_SOURCE = re.compile(r"\b__(?:activemask|ballot|ballot_sync|match_any_sync|match_all_sync)\s*\(")
 _DEFINED = re.compile(
     rf"^[ \t]*#[ \t]*define[ \t]+(\w+)[ \t]+({_ALL_ONES.pattern})[ \t]*(?:\\?\r?\n|\r?$)"
@@ -27,7 +33,11 @@ _NARROW = re.compile(r"(?:unsigned(?:\s+int)?|uint32_t|int|uint)")
 def find_mask_names(masked: Iterable[str]) -> FixContext:
     """Look through the masked texts of a tree for named all-ones masks, and which of them are used as nothing else."""
     texts = [text for text in masked if "_sync" in text or "__syncwarp" in text or _DEFINED.search(text)]
-    values = {match.group(1) or match.group(3): match.group(2) or match.group(4) for text in texts for match in _DEFINED.finditer(text)}
+    values = {
+        match.group(1) or match.group(3): match.group(2) or match.group(4)
+        for text in texts
+        for match in _DEFINED.finditer(text)
+    }
     other_use = set()
     for text in texts:
         for name in values:
@@ -42,7 +52,11 @@ def find_mask_names(masked: Iterable[str]) -> FixContext:
 
 def widen_lane_masks(source: Source, context: FixContext) -> tuple[str, list[Applied]]:
     """Make every mask of a ``*_sync`` call 64 bits wide."""
-    if "_sync" not in source.masked and "__syncwarp" not in source.masked and not any(name in source.masked for name in context.mask_names):
+    if (
+        "_sync" not in source.masked
+        and "__syncwarp" not in source.masked
+        and not any(name in source.masked for name in context.mask_names)
+    ):
         return source.text, []
     edits: list[Edit] = []
     applied: list[Applied] = []
@@ -59,7 +73,13 @@ def widen_lane_masks(source: Source, context: FixContext) -> tuple[str, list[App
 
 
 def _widen(
-    source: Source, call: Place, mask: Node, context: FixContext, variables: dict[tuple[int, str], bool], edits: list[Edit], applied: list[Applied]
+    source: Source,
+    call: Place,
+    mask: Node,
+    context: FixContext,
+    variables: dict[tuple[int, str], bool],
+    edits: list[Edit],
+    applied: list[Applied],
 ) -> None:
     written = text_of(mask)
     start, end = mask.start_byte + call.offset, mask.end_byte + call.offset
@@ -71,15 +91,30 @@ def _widen(
         applied.append(Applied(WIDENED, line, f"lane mask {written} widened to 64 bits: all lanes of the wave"))
     elif written in context.values:
         edits.append(Edit(start, end, f"{ALL_LANES} /* {written} */"))
-        applied.append(Applied(WIDENED, line, f"lane mask {written} ({context.values[written]}) widened to 64 bits: all lanes of the wave"))
+        applied.append(
+            Applied(
+                WIDENED,
+                line,
+                f"lane mask {written} ({context.values[written]}) widened to 64 bits: all lanes of the wave",
+            )
+        )
     elif _is_wide_variable(source, call, mask, variables, edits, applied):
         return
     else:
         edits.append(Edit(start, end, f"static_cast<unsigned long long>({written})"))
-        applied.append(Applied(CAST, line, f"lane mask {written} has 32 bits: lanes 32 to 63 of a wave64 are not in it"))
+        applied.append(
+            Applied(CAST, line, f"lane mask {written} has 32 bits: lanes 32 to 63 of a wave64 are not in it")
+        )
 
 
-def _is_wide_variable(source: Source, call: Place, mask: Node, variables: dict[tuple[int, str], bool], edits: list[Edit], applied: list[Applied]) -> bool:
+def _is_wide_variable(
+    source: Source,
+    call: Place,
+    mask: Node,
+    variables: dict[tuple[int, str], bool],
+    edits: list[Edit],
+    applied: list[Applied],
+) -> bool:
     """Whether the mask is a variable 64 bits wide, or a local one that takes a lane mask and was made so."""
     function = enclosing_function(mask)
     if mask.type != "identifier" or function is None or call.offset:
@@ -103,14 +138,18 @@ def _widen_variable(source: Source, function: Node, name: str, edits: list[Edit]
         if _ALREADY_WIDE.search(text_of(kind)):
             return True
         value = text_of(declared).partition("=")[2].strip()
-        takes_mask = bool(_MASK_SOURCE.match(value) or _ALL_ONES.fullmatch(value) or _assigned_from_mask(source, function, name))
+        takes_mask = bool(
+            _MASK_SOURCE.match(value) or _ALL_ONES.fullmatch(value) or _assigned_from_mask(source, function, name)
+        )
         if _NARROW.fullmatch(text_of(kind)) and takes_mask and len(node.children_by_field_name("declarator")) == 1:
             edits.append(Edit(kind.start_byte, kind.end_byte, "unsigned long long"))
             given = node.child_by_field_name("declarator")
             initial = given.child_by_field_name("value") if given is not None else None
             if initial is not None and _ALL_ONES.fullmatch(text_of(initial)):
                 edits.append(Edit(initial.start_byte, initial.end_byte, ALL_LANES))
-            applied.append(Applied(WIDENED, source.line_of_byte(node.start_byte), f"lane mask variable {name} made 64 bits wide"))
+            applied.append(
+                Applied(WIDENED, source.line_of_byte(node.start_byte), f"lane mask variable {name} made 64 bits wide")
+            )
             return True
         return text_of(kind) == "auto" and bool(_MASK_SOURCE.match(value))
     return False
@@ -118,7 +157,8 @@ def _widen_variable(source: Source, function: Node, name: str, edits: list[Edit]
 
 def _assigned_from_mask(source: Source, function: Node, name: str) -> bool:
     return any(
-        text_of(place.node.child_by_field_name("left")) == name and _MASK_SOURCE.match(text_of(place.node.child_by_field_name("right")))
+        text_of(place.node.child_by_field_name("left")) == name
+        and _MASK_SOURCE.match(text_of(place.node.child_by_field_name("right")))
         for place in source.of("assignment_expression")
         if function.start_byte <= place.node.start_byte < function.end_byte and not place.offset
     )
@@ -134,5 +174,9 @@ def _widen_definition(source: Source, match: re.Match[str], edits: list[Edit], a
             at = len(source.text[: kind.start()].encode("utf-8", "surrogateescape"))
             edits.append(Edit(at, at + len(kind.group()), "unsigned long long"))
     applied.append(
-        Applied(WIDENED, source.line_of(match.start(group)), f"lane mask {match.group(1) or match.group(3)} made 64 bits wide: all lanes of the wave")
+        Applied(
+            WIDENED,
+            source.line_of(match.start(group)),
+            f"lane mask {match.group(1) or match.group(3)} made 64 bits wide: all lanes of the wave",
+        )
     )

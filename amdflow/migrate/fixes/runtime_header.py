@@ -24,4 +24,6 @@ def add_runtime_header(text: str) -> tuple[str, list[Applied]]:
     at = text.rfind("\n", 0, match.end() if match else 0) + 1
     at = max(at, 1 if text.startswith("\ufeff") else 0)
     line = text.count("\n", 0, at) + 1
-    return f"{text[:at]}#include <{_HEADER}>{line_ending(text)}{text[at:]}", [Applied(RULE, line, "added the runtime header that nvcc includes by itself")]
+    return f"{text[:at]}#include <{_HEADER}>{line_ending(text)}{text[at:]}", [
+        Applied(RULE, line, "added the runtime header that nvcc includes by itself")
+    ]

@@ -25,7 +25,11 @@ def kind_of(name: str) -> str:
 def detect_in_build_file(name: str, text: str, rules: Iterable[Rule]) -> list[Match]:
     """Matches in line order, each rule once a line."""
     kind = kind_of(name)
-    chosen = [(rule, re.compile(rule.detect.pattern)) for rule in rules if isinstance(rule.detect, BuildPattern) and rule.detect.files in ("any", kind)]
+    chosen = [
+        (rule, re.compile(rule.detect.pattern))
+        for rule in rules
+        if isinstance(rule.detect, BuildPattern) and rule.detect.files in ("any", kind)
+    ]
     found = []
     for number, line in enumerate(text.split("\n"), 1) if kind else ():
         code = _COMMENT.sub("", line)

@@ -26,13 +26,18 @@ class Catalogue:
     def digest(self) -> str:
         """Changes with anything that changes what is found or renamed."""
         rules = [rule.model_dump(mode="json", exclude={"samples"}) for rule in self.rules.values()]
-        return sha256_text(canonical_json([rules, self.supplement.names, self.supplement.headers, self.supplement.namespaces]))
+        return sha256_text(
+            canonical_json([rules, self.supplement.names, self.supplement.headers, self.supplement.namespaces])
+        )
 
     def get(self, rule_id: str) -> Rule:
         """Raises UsageError naming the nearest id."""
         wanted = rule_id.upper()
         if wanted not in self.rules:
-            raise UsageError(f"no such rule: {rule_id}{nearest(wanted, tuple(self.rules))}", hint="amdflow explain --list shows them all")
+            raise UsageError(
+                f"no such rule: {rule_id}{nearest(wanted, tuple(self.rules))}",
+                hint="amdflow explain --list shows them all",
+            )
         return self.rules[wanted]
 
 

@@ -14,9 +14,12 @@ _SHUFFLE = re.compile(r"__shfl\w*")
 _LANE_MASK_CALL = re.compile(r"__(?:ballot|activemask|match_any|match_all)(?:_sync)?")
 _NARROW_TYPE = re.compile(r"(?:const\s+)?(?:unsigned(?:\s+int)?|int|uint32_t|int32_t|uint|u32)(?:\s+const)?")
 _BIT_SCAN = re.compile(r"__(?:popc|ffs|clz|brev|fns)")
-_MASK_WORD = re.compile(r"__ballot|__activemask|__match|ballot|lane_?mask|warp_?mask|active_?mask|\bmask\b", re.IGNORECASE)
+_MASK_WORD = re.compile(
+    r"__ballot|__activemask|__match|ballot|lane_?mask|warp_?mask|active_?mask|\bmask\b", re.IGNORECASE
+)
 _WARP_WORK = re.compile(
-    r"__shfl|__ballot|>>\s*5\b|/\s*(?:32|WARP_?SIZE|warpSize)\b|%\s*32\b|&\s*(?:31|0x1[fF])\b|\bwarp_?(?:id|idx|sums?)\b|\bwid\b", re.IGNORECASE
+    r"__shfl|__ballot|>>\s*5\b|/\s*(?:32|WARP_?SIZE|warpSize)\b|%\s*32\b|&\s*(?:31|0x1[fF])\b|\bwarp_?(?:id|idx|sums?)\b|\bwid\b",
+    re.IGNORECASE,
 )
 _PTX = re.compile(r"%(?:%|\d|\[)|\b[a-z][a-z0-9_]*(?:\.[a-z0-9_:]+)+\s|^\s*(?:trap|exit|brkpt)\s*;")
 _TAIL_STEP = re.compile(r"(\w+)\s*\[\s*(\w+)\s*\]\s*(?:\+=|=)[^;]*\1\s*\[\s*\2\s*\+\s*(\d+)\s*\]")
@@ -27,7 +30,14 @@ def asm_text(node: Node) -> str:
     """The assembly text of an ``asm`` statement, its string pieces joined."""
     code = node.child_by_field_name("assembly_code")
     if code is None:
-        code = next((child for child in node.children if child.type in ("string_literal", "concatenated_string", "raw_string_literal")), None)
+        code = next(
+            (
+                child
+                for child in node.children
+                if child.type in ("string_literal", "concatenated_string", "raw_string_literal")
+            ),
+            None,
+        )
     pieces = re.findall(r'"((?:[^"\\]|\\.)*)"', text_of(code)) if code is not None else []
     return "".join(pieces).replace("\\n", "\n").replace("\\t", " ").strip()
 
@@ -40,7 +50,9 @@ def is_gpu_asm(place: Place) -> bool:
     function = enclosing_function(place.node)
     if not place.offset and is_device(function):
         return True
-    return bool(_PTX.search(text)) and not re.search(r"\b(?:rdtsc|rdtscp|cpuid|mfence|lfence|sfence|pause|nop|xchg[lq]?|mov[lq]|lock)\b", text)
+    return bool(_PTX.search(text)) and not re.search(
+        r"\b(?:rdtsc|rdtscp|cpuid|mfence|lfence|sfence|pause|nop|xchg[lq]?|mov[lq]|lock)\b", text
+    )
 
 
 def launch_bounds_minimum(source: Source) -> Found:
@@ -55,7 +67,9 @@ def shuffle_tree(source: Source) -> Found:
     for place in source.of("for_statement"):
         body = place.node.child_by_field_name("body")
         header = text_of(place.node).partition(text_of(body))[0] if body is not None else ""
-        down = re.search(r"=\s*(?:16|\(?\s*(?:32|WARP_?SIZE)\s*(?:/\s*2|>>\s*1)\s*\)?)\s*;", header) and re.search(r">>=\s*1|/=\s*2|>>\s*1|/\s*2", header)
+        down = re.search(r"=\s*(?:16|\(?\s*(?:32|WARP_?SIZE)\s*(?:/\s*2|>>\s*1)\s*\)?)\s*;", header) and re.search(
+            r">>=\s*1|/=\s*2|>>\s*1|/\s*2", header
+        )
         up = re.search(r"=\s*1\s*;[^;]*<=?\s*(?:16|31|32)\s*;", header) and re.search(r"<<=\s*1|\*=\s*2", header)
         if (down or up) and body is not None and any(_is_wide_shuffle(call) for call in _calls(body)):
             yield place.node.start_byte + place.offset, header.strip()
@@ -106,7 +120,10 @@ def _narrow_variables(source: Source) -> set[tuple[int, str]]:
         kind = place.node.child_by_field_name("type")
         function = enclosing_function(place.node)
         if kind is not None and function is not None and _NARROW_TYPE.fullmatch(text_of(kind)):
-            found |= {(function.start_byte, text_of(name).partition("=")[0].strip()) for name in place.node.children_by_field_name("declarator")}
+            found |= {
+                (function.start_byte, text_of(name).partition("=")[0].strip())
+                for name in place.node.children_by_field_name("declarator")
+            }
     return found
 
 
@@ -161,7 +178,9 @@ def warp_size_constant(source: Source) -> Found:
 def _declares_array(source: Source, at: int) -> bool:
     """Whether the line up to the bracket looks like a declaration (type, then name)."""
     head = source.masked[source.masked.rfind("\n", 0, at) + 1 : at]
-    return bool(re.search(r"\b(?:__shared__|static|float|double|int|unsigned|char|bool|half|T|\w+_t)\s+[\w\s*]*\w+\s*$", head))
+    return bool(
+        re.search(r"\b(?:__shared__|static|float|double|int|unsigned|char|bool|half|T|\w+_t)\s+[\w\s*]*\w+\s*$", head)
+    )
 
 
 def device_launch(source: Source) -> Found:
@@ -186,7 +205,10 @@ def warp_synchronous_tail(source: Source) -> Found:
                 run = []
             run.append(match)
             if len(run) == 3:
-                yield place.node.start_byte + len(body[: run[0].start()].encode("utf-8", "surrogateescape")), run[0].group()
+                yield (
+                    place.node.start_byte + len(body[: run[0].start()].encode("utf-8", "surrogateescape")),
+                    run[0].group(),
+                )
 
 
 def vector_operator(source: Source) -> Found:

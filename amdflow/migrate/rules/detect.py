@@ -103,7 +103,10 @@ def _string(how: StringPattern, source: Source) -> Iterator[_Span]:
         return
     for place in source.of("string_literal"):
         parent = place.node.parent
-        if parent is not None and (parent.type.startswith("gnu_asm") or (parent.parent is not None and parent.parent.type.startswith("gnu_asm"))):
+        if parent is not None and (
+            parent.type.startswith("gnu_asm")
+            or (parent.parent is not None and parent.parent.type.startswith("gnu_asm"))
+        ):
             continue
         if pattern.search(text_of(place.node)):
             yield _Span(place.node.start_byte + place.offset, text_of(place.node), in_bytes=True)
@@ -115,7 +118,10 @@ def _call(how: CallPattern, source: Source) -> Iterator[_Span]:
         if not name.fullmatch(callee(place.node)):
             continue
         given = arguments(place.node)
-        wanted = all(index < len(given) and _compiled(pattern).search(text_of(given[index])) for index, pattern in how.arguments.items())
+        wanted = all(
+            index < len(given) and _compiled(pattern).search(text_of(given[index]))
+            for index, pattern in how.arguments.items()
+        )
         if wanted and len(given) < how.fewer_than:
             yield _Span(place.node.start_byte + place.offset, text_of(place.node), in_bytes=True)
 
@@ -137,11 +143,15 @@ def _constant(how: ConstantPattern, source: Source) -> Iterator[_Span]:
     name, value = _compiled(how.name), _compiled(how.value)
     for place in source.of("preproc_def"):
         node = place.node
-        if name.fullmatch(text_of(node.child_by_field_name("name"))) and value.fullmatch(_bare(text_of(node.child_by_field_name("value")))):
+        if name.fullmatch(text_of(node.child_by_field_name("name"))) and value.fullmatch(
+            _bare(text_of(node.child_by_field_name("value")))
+        ):
             yield _Span(node.start_byte + place.offset, text_of(node).strip(), in_bytes=True)
     for place in source.of("enumerator"):
         node = place.node
-        if name.fullmatch(text_of(node.child_by_field_name("name"))) and value.fullmatch(_bare(text_of(node.child_by_field_name("value")))):
+        if name.fullmatch(text_of(node.child_by_field_name("name"))) and value.fullmatch(
+            _bare(text_of(node.child_by_field_name("value")))
+        ):
             yield _Span(node.start_byte + place.offset, text_of(node), in_bytes=True)
     for match in _CONSTANT.finditer(source.masked):
         if name.fullmatch(match.group(1)) and value.fullmatch(_bare(match.group(2))):
@@ -162,7 +172,13 @@ def _asm_spans(rules: Sequence[Rule], source: Source) -> Iterator[tuple[Rule, _S
         if not is_gpu_asm(place):
             continue
         text = asm_text(place.node)
-        hits = [rule for rule in rules if isinstance(rule.detect, AsmPattern) and not rule.detect.fallback and _compiled(rule.detect.pattern).search(text)]
+        hits = [
+            rule
+            for rule in rules
+            if isinstance(rule.detect, AsmPattern)
+            and not rule.detect.fallback
+            and _compiled(rule.detect.pattern).search(text)
+        ]
         hits = hits or [rule for rule in rules if isinstance(rule.detect, AsmPattern) and rule.detect.fallback]
         for rule in hits:
             yield rule, _Span(place.node.start_byte + place.offset, text, in_bytes=True)

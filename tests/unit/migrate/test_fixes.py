@@ -1,0 +1,117 @@
+"""Automatic fixes keep the meaning, and say what they did."""
+
+from __future__ import annotations
+
+import pytest
+
+from amdflow.migrate.fixes import Applied, FixContext
+from amdflow.migrate.fixes.lane_masks import ALL_LANES, CAST, WIDENED, find_mask_names, widen_lane_masks
+from amdflow.migrate.fixes.runtime_header import add_runtime_header
+from amdflow.migrate.lexer import mask
+from amdflow.migrate.syntax import Source
+
+
+def widen(text: str, *others: str) -> tuple[str, list[Applied]]:
+    return widen_lane_masks(Source("a.cu", text), find_mask_names([mask(text), *map(mask, others)]))
+
+
+def in_device(statement: str, parameters: str = "int v") -> str:
+    return f"__device__ int f({parameters}) {{\n  {statement}\n}}\n"
+
+
+@pytest.mark.parametrize(
+    "written",
+    ["0xffffffff", "0xFFFFFFFFu", "0xffffffffUL", "~0", "~0u", "-1", "(unsigned)-1", "4294967295u", "UINT_MAX"],
+)
+def test_all_ones_become_all_lanes_of_the_wave(written: str) -> None:
+    text, applied = widen(in_device(f"return __shfl_down_sync({written}, v, 1);"))
+    assert f"__shfl_down_sync({ALL_LANES}, v, 1)" in text
+    assert [(fix.rule, fix.line) for fix in applied] == [(WIDENED, 2)]
+
+
+@pytest.mark.parametrize("written", ["0xffffffffffffffffull", "~0ull", "__activemask()", "static_cast<uint64_t>(m)"])
+def test_masks_that_are_wide_already_stay(written: str) -> None:
+    before = in_device(f"return __any_sync({written}, v);")
+    assert widen(before) == (before, [])
+
+
+def test_a_macro_that_is_only_a_mask_is_widened_where_it_is_defined() -> None:
+    text, applied = widen("#define FULL 0xffffffff\n" + in_device("return __ballot_sync(FULL, v);"))
+    assert text.startswith(f"#define FULL {ALL_LANES}\n")
+    assert "__ballot_sync(FULL, v)" in text
+    assert applied[0].line == 1
+
+
+def test_a_macro_that_is_used_otherwise_keeps_its_value() -> None:
+    before = "#define FULL 0xffffffff\n" + in_device("if (v == FULL) return 0; return __shfl_sync(FULL, v, 0);")
+    text, applied = widen(before)
+    assert "#define FULL 0xffffffff\n" in text
+    assert "v == FULL" in text
+    assert f"__shfl_sync({ALL_LANES} /* FULL */, v, 0)" in text
+    assert [fix.rule for fix in applied] == [WIDENED]
+
+
+def test_another_file_counts_as_a_use() -> None:
+    text, _applied = widen(
+        "#define FULL 0xffffffff\n" + in_device("return __shfl_sync(FULL, v, 0);"),
+        "int x = __any_sync(FULL, 1) + FULL;",
+    )
+    assert "#define FULL 0xffffffff\n" in text
+
+
+def test_a_constant_gets_a_wide_type_too() -> None:
+    text, _applied = widen("constexpr unsigned kAll = 0xffffffffu;\n" + in_device("return __all_sync(kAll, v);"))
+    assert text.startswith(f"constexpr unsigned long long kAll = {ALL_LANES};")
+
+
+def test_a_local_mask_is_made_wide() -> None:
+    text, applied = widen(
+        in_device("unsigned m = __activemask(); v = __shfl_sync(m, v, 0); return __shfl_sync(m, v, 1);")
+    )
+    assert "unsigned long long m = __activemask();" in text
+    assert [fix.rule for fix in applied] == [WIDENED]
+
+
+def test_a_computed_mask_is_cast_and_reported_as_a_risk() -> None:
+    text, applied = widen(in_device("return __shfl_sync((1u << n) - 1, v, 0);", "int v, int n"))
+    assert "__shfl_sync(static_cast<unsigned long long>((1u << n) - 1), v, 0)" in text
+    assert [fix.rule for fix in applied] == [CAST]
+
+
+def test_macro_bodies_are_seen() -> None:
+    text, applied = widen("#define RED(v) \\\n  v += __shfl_down_sync(0xffffffff, v, \\\n    16)\n")
+    assert f"__shfl_down_sync({ALL_LANES}, v," in text
+    assert applied[0].line == 2
+
+
+def test_comments_and_strings_stay() -> None:
+    before = '// __shfl_sync(0xffffffff, v, 0)\nconst char* s = "__shfl_sync(0xffffffff, v, 0)";\n'
+    assert widen(before) == (before, [])
+
+
+def test_line_endings_and_odd_bytes_survive() -> None:
+    text, _applied = widen_lane_masks(
+        Source("a.cu", "// gr\udcf6\udcdfe\r\n" + in_device("return __any_sync(-1, v);").replace("\n", "\r\n")),
+        FixContext(),
+    )
+    assert text.startswith("// gr\udcf6\udcdfe\r\n")
+    assert text.count("\r\n") == 4
+    assert ALL_LANES in text
+
+
+def test_the_runtime_header_comes_before_the_programs_own() -> None:
+    text, applied = add_runtime_header('// head\n#include "own.h"\n#include <hip/hip_runtime.h>\n')
+    assert text.startswith('// head\n#include <hip/hip_runtime.h>\n#include "own.h"')
+    assert applied[0].line == 2
+
+
+def test_the_runtime_header_is_not_added_twice() -> None:
+    before = '#include <cstdio>\n#include <hip/hip_runtime.h>\n#include "own.h"\n'
+    assert add_runtime_header(before) == (before, [])
+
+
+def test_the_runtime_header_goes_behind_the_byte_order_mark() -> None:
+    text, _applied = add_runtime_header("\ufeff__global__ void k() {}\r\n")
+    assert text == "\ufeff#include <hip/hip_runtime.h>\r\n__global__ void k() {}\r\n" or text.startswith(
+        "\ufeff#include <hip/hip_runtime.h>"
+    )

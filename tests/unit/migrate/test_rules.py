@@ -1,0 +1,106 @@
+"""Every rule is proven by its own samples; user rules win; mistakes in rule files are named."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from amdflow.content import shipped
+from amdflow.errors import UsageError
+from amdflow.migrate.rules.build_files import detect_in_build_file
+from amdflow.migrate.rules.catalogue import load_catalogue
+from amdflow.migrate.rules.checks import CHECKS
+from amdflow.migrate.rules.detect import detect
+from amdflow.migrate.rules.model import AsmPattern, BuildPattern, Check, FromStage, Rule
+from amdflow.migrate.syntax import Source
+
+SHIPPED = load_catalogue(shipped("migration").parent)
+SEARCHED = [rule for rule in SHIPPED.rules.values() if not isinstance(rule.detect, FromStage)]
+BUILD_NAMES = {"cmake": "CMakeLists.txt", "make": "Makefile", "setup.py": "setup.py", "any": "Makefile"}
+
+
+def lines_of(rule: Rule, code: str) -> list[int]:
+    if isinstance(rule.detect, BuildPattern):
+        return [match.line for match in detect_in_build_file(BUILD_NAMES[rule.detect.files], code, [rule])]
+    asm = [other for other in SEARCHED if isinstance(other.detect, AsmPattern) and other is not rule]
+    rules = [rule, *(asm if isinstance(rule.detect, AsmPattern) else [])]
+    return [match.line for match in detect(Source("sample.cu", code), rules) if match.rule is rule]
+
+
+@pytest.mark.parametrize("rule", SEARCHED, ids=lambda rule: rule.id)
+def test_samples(rule: Rule) -> None:
+    assert rule.samples.positive, "a rule needs a positive sample"
+    assert rule.samples.negative, "a rule needs a negative sample"
+    for sample in rule.samples.positive:
+        assert lines_of(rule, sample.code) == list(sample.lines)
+        assert lines_of(rule, sample.code.replace("\n", "\r\n")) == list(sample.lines)
+        assert lines_of(rule, f"/*\n{sample.code.replace('*/', '').replace('/*', '')}*/\n") == [] or isinstance(
+            rule.detect, BuildPattern
+        )
+    for negative in rule.samples.negative:
+        assert lines_of(rule, negative) == []
+
+
+@pytest.mark.parametrize("rule", SHIPPED.rules.values(), ids=lambda rule: rule.id)
+def test_texts_are_whole(rule: Rule) -> None:
+    assert rule.explanation.strip().endswith((".", ")"))
+    assert rule.fix.strip()
+    assert rule.title == rule.title.strip(" .")
+    assert not rule.fixed_by or rule.fixed_by in SHIPPED.rules
+
+
+def test_every_check_is_used() -> None:
+    assert {rule.detect.name for rule in SEARCHED if isinstance(rule.detect, Check)} == set(CHECKS)
+
+
+USER_RULE = """
+rules:
+  - id: {id}
+    title: Ours
+    category: library
+    severity: note
+    effort: minutes
+    message: "{{match}} is ours"
+    explanation: Because.
+    fix: Do.
+    detect: {{kind: call, name: ourcall}}
+names: {{ourname: theirname}}
+"""
+
+
+def workspace(folder: Path, text: str) -> Path:
+    (folder / "migration" / "rules").mkdir(parents=True)
+    (folder / "migration" / "rules" / "ours.yaml").write_text(text)
+    return folder
+
+
+def test_user_rules_are_added_and_win(tmp_path: Path) -> None:
+    made = load_catalogue(workspace(tmp_path, USER_RULE.format(id="AMF1102")))
+    assert made.get("amf1102").title == "Ours"
+    assert made.supplement.names["ourname"] == "theirname"
+    assert made.supplement.namespaces["cub"] == "hipcub"
+    assert made.digest != SHIPPED.digest
+    assert [match.line for match in detect(Source("a.cu", "void f() {\n  ourcall(1);\n}"), made.rules.values())] == [2]
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (("title:", "titel:"), "titel"),
+        (("AMF1102", "X1"), "id"),
+        (("ourcall", "'('"), "regular expression"),
+        (("severity: note", "severity: awful"), "severity"),
+        (("kind: call", "kind: telepathy"), "kind|detect"),
+    ],
+)
+def test_a_faulty_rule_file_is_named(tmp_path: Path, change: tuple[str, str], words: str) -> None:
+    text = USER_RULE.format(id="AMF1102").replace(*change)
+    with pytest.raises(UsageError, match=words) as raised:
+        load_catalogue(workspace(tmp_path, text))
+    assert "ours.yaml" in raised.value.message
+
+
+def test_an_unknown_id_is_answered_with_the_nearest() -> None:
+    with pytest.raises(UsageError, match="AMF11"):
+        SHIPPED.get("AMF1199")
