@@ -121,7 +121,7 @@ def _render(report: StageReport, terminal: Terminal) -> None:
         f"  ready in {metrics['ready_seconds']} s, {metrics['tokens_per_second']} tokens/s on {metrics['device']}"
     )
     if report.manifest.findings.get("silent"):
-        terminal.warn("the answer does not look like one; see smoke.json and `amdflow explain AMF5001`")
+        terminal.warn("the answer does not look like one; the whole exchange is in smoke.json beside the manifest")
     terminal.success(f"serving {handoff['model']} at {handoff['url']}/v1")
     body = f'{{"model": "{handoff["model"]}", "messages": [{{"role": "user", "content": "hello"}}]}}'
     terminal.say(f"  try: curl {handoff['url']}/v1/chat/completions -H 'Content-Type: application/json' -d '{body}'")

@@ -61,7 +61,7 @@ def make_plan(request: Request[ServeConfig]) -> Plan:
         prompt=config.smoke_prompt or model.probe or DEFAULT_PROMPT,
         ready_timeout=config.ready_timeout or profile.profile.ready_timeout,
         keep=config.keep_running,
-        remarks=tuple(filter(None, (remark, memory, *_warnings(config, choice, gpu)))),
+        remarks=tuple(filter(None, (remark, memory, *_warnings(config, choice, profile, gpu)))),
         trouble=load_trouble(request.root),
     )
     inputs = [Input(file.name, file, "model") for file in model.small_files]
@@ -107,11 +107,13 @@ def _order(config: ServeConfig, model: ServedModel, choice: Choice, profile: Cho
     return order, remark
 
 
-def _warnings(config: ServeConfig, choice: Choice, gpu: Gpu | None) -> Sequence[str]:
+def _warnings(config: ServeConfig, choice: Choice, profile: ChosenProfile, gpu: Gpu | None) -> Sequence[str]:
     found = []
     if not is_loopback(config.host):
         guard = "" if api_key() else ", and it asks for no key (export AMDFLOW_API_KEY=... sets one)"
         found.append(f"{config.host} can be reached from other machines{guard}")
+    if profile.profile.gfx and not choice.on_gpu:
+        found.append(f"profile {profile.name} is for {', '.join(profile.profile.gfx)}, and {choice.engine.name} runs on the CPU")
     if gpu is not None and not choice.on_gpu:
         found.append(f"the {gpu.gfx} GPU is not used: {choice.reason}")
     return found

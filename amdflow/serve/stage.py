@@ -137,7 +137,7 @@ def _findings(answer: Answer, *, chat: bool) -> list[Finding]:
     if wrong:
         found.append(
             Finding(
-                "AMF5001",
+                "AMF7001",
                 Severity.SILENT,
                 f"the smoke test's answer looks wrong: {wrong}",
                 title="the served model's answer looks wrong",
@@ -149,7 +149,7 @@ def _findings(answer: Answer, *, chat: bool) -> list[Finding]:
     if not chat:
         found.append(
             Finding(
-                "AMF5002",
+                "AMF7002",
                 Severity.NOTE,
                 "the model has no chat template: /v1/chat/completions will not work as its users expect; the smoke test used /v1/completions",
                 title="no chat template",
