@@ -100,6 +100,12 @@ class Source:
         """Line (from 1) of a byte offset."""
         return bisect_right(self._byte_starts, offset)
 
+    def byte_of(self, offset: int) -> int:
+        """Byte offset of a character offset."""
+        line = self.line_of(offset)
+        head = self.text[self._starts[line - 1] : offset]
+        return self._byte_starts[line - 1] + len(head.encode("utf-8", "surrogateescape"))
+
     def offset_of_byte(self, offset: int) -> int:
         """Character offset of a byte offset."""
         line = self.line_of_byte(offset)

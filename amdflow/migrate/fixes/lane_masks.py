@@ -19,7 +19,8 @@ _ALL_ONES = re.compile(
     r"\(*(?:\(\s*unsigned(?:\s+int)?\s*\)\s*)?(?:0x[fF]{8}[uUlL]*|~\s*\(?0[xX]?0*[uUlL]*\)?|-1|4294967295[uU]?|UINT_MAX|UINT32_MAX)\)*"
 )
 _ALREADY_WIDE = re.compile(
-    r"(?:0x[0-9a-fA-F]{9,}|\b\d[0-9a-fA-FxX]*[uU]?[lL]{2}[uU]?\b|long\s+long|uint64_t|int64_t|size_t|lane_mask)", re.IGNORECASE
+    r"(?:0x[0-9a-fA-F]{9,}|\b\d[0-9a-fA-FxX]*[uU]?[lL]{2}[uU]?\b|long\s+long|uint64_t|int64_t|size_t|lane_mask)",
+    re.IGNORECASE,
 )
 _MASK_SOURCE = re.compile(r"\b__(?:activemask|ballot|ballot_sync|match_any_sync|match_all_sync)\s*\(")
 _DEFINED = re.compile(

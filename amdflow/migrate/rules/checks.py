@@ -1,236 +1,26 @@
-"""Detection that patterns cannot express. Each check yields byte offset and text of what it finds."""
+"""Detection that patterns cannot express, by the name that rules give it."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator
 
-from tree_sitter import Node
+from amdflow.migrate.rules import kernel_checks, warp_checks
+from amdflow.migrate.syntax import Source
 
-from amdflow.migrate.syntax import Place, Source, arguments, callee, enclosing_function, is_device, text_of
-
-Found = Iterator[tuple[int, str]]
-_SHUFFLE = re.compile(r"__shfl\w*")
-_LANE_MASK_CALL = re.compile(r"__(?:ballot|activemask|match_any|match_all)(?:_sync)?")
-_NARROW_TYPE = re.compile(r"(?:const\s+)?(?:unsigned(?:\s+int)?|int|uint32_t|int32_t|uint|u32)(?:\s+const)?")
-_BIT_SCAN = re.compile(r"__(?:popc|ffs|clz|brev|fns)")
-_MASK_WORD = re.compile(
-    r"__ballot|__activemask|__match|ballot|lane_?mask|warp_?mask|active_?mask|\bmask\b", re.IGNORECASE
-)
-_WARP_WORK = re.compile(
-    r"__shfl|__ballot|>>\s*5\b|/\s*(?:32|WARP_?SIZE|warpSize)\b|%\s*32\b|&\s*(?:31|0x1[fF])\b|\bwarp_?(?:id|idx|sums?)\b|\bwid\b",
-    re.IGNORECASE,
-)
-_PTX = re.compile(r"%(?:%|\d|\[)|\b[a-z][a-z0-9_]*(?:\.[a-z0-9_:]+)+\s|^\s*(?:trap|exit|brkpt)\s*;")
-_TAIL_STEP = re.compile(r"(\w+)\s*\[\s*(\w+)\s*\]\s*(?:\+=|=)[^;]*\1\s*\[\s*\2\s*\+\s*(\d+)\s*\]")
-_VECTOR = re.compile(r"\b(?:float|double|int|uint|short|ushort|char|uchar|long|ulong|longlong|ulonglong)[1234]\b")
-
-
-def asm_text(node: Node) -> str:
-    """The assembly text of an ``asm`` statement, its string pieces joined."""
-    code = node.child_by_field_name("assembly_code")
-    if code is None:
-        code = next(
-            (
-                child
-                for child in node.children
-                if child.type in ("string_literal", "concatenated_string", "raw_string_literal")
-            ),
-            None,
-        )
-    pieces = re.findall(r'"((?:[^"\\]|\\.)*)"', text_of(code)) if code is not None else []
-    return "".join(pieces).replace("\\n", "\n").replace("\\t", " ").strip()
-
-
-def is_gpu_asm(place: Place) -> bool:
-    """Inline assembly meant for the GPU: not empty, and in device code or unmistakably PTX."""
-    text = asm_text(place.node)
-    if not text:
-        return False
-    function = enclosing_function(place.node)
-    if not place.offset and is_device(function):
-        return True
-    return bool(_PTX.search(text)) and not re.search(
-        r"\b(?:rdtsc|rdtscp|cpuid|mfence|lfence|sfence|pause|nop|xchg[lq]?|mov[lq]|lock)\b", text
-    )
-
-
-def launch_bounds_minimum(source: Source) -> Found:
-    """``__launch_bounds__`` with a second argument."""
-    for place in source.of("launch_bounds"):
-        if len(place.node.named_children) > 1:
-            yield place.node.start_byte + place.offset, text_of(place.node)
-
-
-def shuffle_tree(source: Source) -> Found:
-    """A loop that halves from 16 (or doubles up to 32) around a shuffle without a width."""
-    for place in source.of("for_statement"):
-        body = place.node.child_by_field_name("body")
-        header = text_of(place.node).partition(text_of(body))[0] if body is not None else ""
-        down = re.search(r"=\s*(?:16|\(?\s*(?:32|WARP_?SIZE)\s*(?:/\s*2|>>\s*1)\s*\)?)\s*;", header) and re.search(
-            r">>=\s*1|/=\s*2|>>\s*1|/\s*2", header
-        )
-        up = re.search(r"=\s*1\s*;[^;]*<=?\s*(?:16|31|32)\s*;", header) and re.search(r"<<=\s*1|\*=\s*2", header)
-        if (down or up) and body is not None and any(_is_wide_shuffle(call) for call in _calls(body)):
-            yield place.node.start_byte + place.offset, header.strip()
-
-
-def _calls(node: Node) -> Iterator[Node]:
-    pending = [node]
-    while pending:
-        current = pending.pop()
-        if current.type == "call_expression":
-            yield current
-        pending += current.named_children
-
-
-def _is_wide_shuffle(call: Node) -> bool:
-    """A shuffle whose width is left to default to the whole wave."""
-    name = callee(call)
-    return bool(_SHUFFLE.fullmatch(name)) and len(arguments(call)) < (4 if name.endswith("_sync") else 3)
-
-
-def narrow_mask(source: Source) -> Found:
-    """A lane mask kept in 32 bits."""
-    for place in source.of("init_declarator"):
-        node = place.node
-        kind = node.parent.child_by_field_name("type") if node.parent is not None else None
-        value = node.child_by_field_name("value")
-        if (
-            kind is not None
-            and value is not None
-            and value.type == "call_expression"
-            and _LANE_MASK_CALL.fullmatch(callee(value))
-            and _NARROW_TYPE.fullmatch(text_of(kind))
-        ):
-            yield node.start_byte + place.offset, f"{text_of(kind)} {text_of(node)}"
-    narrow = _narrow_variables(source)
-    for place in source.of("assignment_expression"):
-        node = place.node
-        value = node.child_by_field_name("right")
-        if value is not None and value.type == "call_expression" and _LANE_MASK_CALL.fullmatch(callee(value)):
-            function = enclosing_function(node)
-            if function is not None and (function.start_byte, text_of(node.child_by_field_name("left"))) in narrow:
-                yield node.start_byte + place.offset, text_of(node)
-
-
-def _narrow_variables(source: Source) -> set[tuple[int, str]]:
-    found = set()
-    for place in source.of("declaration"):
-        kind = place.node.child_by_field_name("type")
-        function = enclosing_function(place.node)
-        if kind is not None and function is not None and _NARROW_TYPE.fullmatch(text_of(kind)):
-            found |= {
-                (function.start_byte, text_of(name).partition("=")[0].strip())
-                for name in place.node.children_by_field_name("declarator")
-            }
-    return found
-
-
-def narrow_scan(source: Source) -> Found:
-    """A 32-bit bit count or bit search on a lane mask."""
-    masks = {(function.start_byte if function is not None else -1, name) for function, name in _mask_variables(source)}
-    for place in source.of("call_expression"):
-        given = arguments(place.node)
-        if not given or not _BIT_SCAN.fullmatch(callee(place.node)):
-            continue
-        function = enclosing_function(place.node)
-        key = function.start_byte if function is not None else -1
-        inner = text_of(given[0])
-        if _MASK_WORD.search(inner) or any((key, name) in masks for name in re.findall(r"\b[A-Za-z_]\w*\b", inner)):
-            yield place.node.start_byte + place.offset, text_of(place.node)
-
-
-def _mask_variables(source: Source) -> Iterator[tuple[Node | None, str]]:
-    for kind, left, right in (("init_declarator", "declarator", "value"), ("assignment_expression", "left", "right")):
-        for place in source.of(kind):
-            value = place.node.child_by_field_name(right)
-            if value is not None and _LANE_MASK_CALL.search(text_of(value)):
-                yield enclosing_function(place.node), text_of(place.node.child_by_field_name(left))
-
-
-def shared_per_warp(source: Source) -> Found:
-    """A shared array of 32 in a function that works by warps: one slot for each of 32 warps of 32."""
-    for place in source.of("declaration"):
-        text = text_of(place.node)
-        function = enclosing_function(place.node)
-        if (
-            "__shared__" in text
-            and function is not None
-            and re.search(r"\w\s*\[\s*(?:32|WARP_?SIZE|warpSize)\s*\]\s*;", text)
-            and not re.search(r"\]\s*\[", text)
-            and _WARP_WORK.search(text_of(function))
-        ):
-            yield place.node.start_byte + place.offset, text
-
-
-def warp_size_constant(source: Source) -> Found:
-    """``warpSize`` where the language wants a constant: array bound, template argument, constexpr, static_assert."""
-    pattern = re.compile(
-        r"\[[^\]\n;]*\bwarpSize\b[^\]\n]*\]\s*(?:;|=|\[|,)|(?:<|,)\s*warpSize\s*(?:>|,)|\bconstexpr\b[^;=\n]*=[^;\n]*\bwarpSize\b|static_assert\s*\([^;\n]*\bwarpSize\b"
-    )
-    for match in pattern.finditer(source.masked):
-        if match.group().startswith("[") and not _declares_array(source, match.start()):
-            continue
-        yield len(source.text[: match.start()].encode("utf-8", "surrogateescape")), match.group()
-
-
-def _declares_array(source: Source, at: int) -> bool:
-    """Whether the line up to the bracket looks like a declaration (type, then name)."""
-    head = source.masked[source.masked.rfind("\n", 0, at) + 1 : at]
-    return bool(
-        re.search(r"\b(?:__shared__|static|float|double|int|unsigned|char|bool|half|T|\w+_t)\s+[\w\s*]*\w+\s*$", head)
-    )
-
-
-def device_launch(source: Source) -> Found:
-    """A kernel launched from device code."""
-    for place in source.of("kernel_call_syntax"):
-        if not place.offset and is_device(enclosing_function(place.node)):
-            yield place.node.start_byte, text_of(place.node.parent) if place.node.parent is not None else ""
-
-
-def warp_synchronous_tail(source: Source) -> Found:
-    """The unrolled end of a reduction without a barrier: three or more steps in shared memory in a row."""
-    for place in source.of("function_definition"):
-        if not is_device(place.node) and "volatile" not in text_of(place.node):
-            continue
-        if place.offset:
-            continue
-        body = source.masked[source.offset_of_byte(place.node.start_byte) : source.offset_of_byte(place.node.end_byte)]
-        run: list[re.Match[str]] = []
-        for match in _TAIL_STEP.finditer(body):
-            between = body[run[-1].end() : match.start()] if run else ""
-            if "sync" in between or "fence" in between or between.count("\n") > 2:
-                run = []
-            run.append(match)
-            if len(run) == 3:
-                yield (
-                    place.node.start_byte + len(body[: run[0].start()].encode("utf-8", "surrogateescape")),
-                    run[0].group(),
-                )
-
-
-def vector_operator(source: Source) -> Found:
-    """An operator that the program defines for CUDA's vector types; HIP's vector types have it already."""
-    pattern = re.compile(r"\boperator\s*(?:[-+*/]=?)\s*\(([^)]*)\)")
-    for match in pattern.finditer(source.masked):
-        types = _VECTOR.findall(match.group(1))
-        if types:
-            yield len(source.text[: match.start()].encode("utf-8", "surrogateescape")), match.group()
-
-
-CHECKS: dict[str, Callable[[Source], Found]] = {
+CHECKS: dict[str, Callable[[Source], Iterator[tuple[int, str]]]] = {
     check.__name__: check
     for check in (
-        launch_bounds_minimum,
-        shuffle_tree,
-        narrow_mask,
-        narrow_scan,
-        shared_per_warp,
-        warp_size_constant,
-        device_launch,
-        warp_synchronous_tail,
-        vector_operator,
+        kernel_checks.block_of_one_warp_wide,
+        kernel_checks.device_launch,
+        kernel_checks.launch_bounds_minimum,
+        kernel_checks.small_block,
+        kernel_checks.vector_operator,
+        kernel_checks.warp_synchronous_tail,
+        warp_checks.broadcast_without_width,
+        warp_checks.narrow_mask,
+        warp_checks.narrow_scan,
+        warp_checks.shared_per_warp,
+        warp_checks.shuffle_tree,
+        warp_checks.warp_size_constant,
     )
 }

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from functools import cache
 
 from amdflow.migrate import lexer
-from amdflow.migrate.rules.checks import CHECKS, asm_text, is_gpu_asm
+from amdflow.migrate.rules.asm import asm_text, is_gpu_asm
+from amdflow.migrate.rules.checks import CHECKS
 from amdflow.migrate.rules.model import (
     AsmPattern,
     BinaryPattern,

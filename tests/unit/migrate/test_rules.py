@@ -13,6 +13,7 @@ from amdflow.migrate.rules.catalogue import load_catalogue
 from amdflow.migrate.rules.checks import CHECKS
 from amdflow.migrate.rules.detect import detect
 from amdflow.migrate.rules.model import AsmPattern, BuildPattern, Check, FromStage, Rule
+from amdflow.migrate.rules.pages import diagnostics_page
 from amdflow.migrate.syntax import Source
 
 SHIPPED = load_catalogue(shipped("migration").parent)
@@ -104,3 +105,10 @@ def test_a_faulty_rule_file_is_named(tmp_path: Path, change: tuple[str, str], wo
 def test_an_unknown_id_is_answered_with_the_nearest() -> None:
     with pytest.raises(UsageError, match="AMF11"):
         SHIPPED.get("AMF1199")
+
+
+def test_the_reference_page_is_up_to_date() -> None:
+    page = shipped("docs") / "reference" / "diagnostics.md"
+    assert page.read_text(encoding="utf-8") == diagnostics_page(SHIPPED.rules.values()), (
+        "run: python -m amdflow.migrate.rules.pages > docs/reference/diagnostics.md"
+    )

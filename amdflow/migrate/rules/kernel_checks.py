@@ -1,0 +1,75 @@
+"""Checks on kernels and types. Each yields byte offset and text of what it finds."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from amdflow.migrate.syntax import Source, enclosing_function, is_device, text_of
+
+Found = Iterator[tuple[int, str]]
+_TAIL_STEP = re.compile(r"(\w+)\s*\[\s*(\w+)\s*\]\s*(?:\+=|=)[^;]*\1\s*\[\s*\2\s*\+\s*(\d+)\s*\]")
+_VECTOR = re.compile(r"\b(?:float|double|int|uint|short|ushort|char|uchar|long|ulong|longlong|ulonglong)[1234]\b")
+_USES_LANES = re.compile(r"__(?:shfl|ballot|any|all|activemask|syncwarp)|\bwarp_?reduce", re.IGNORECASE)
+_BLOCK_OF_WARP = re.compile(r"\bdim3\s+\w+\s*[({]\s*(?:32|k?_?WARP_?SIZE)\s*[,)}]", re.IGNORECASE)
+
+
+def launch_bounds_minimum(source: Source) -> Found:
+    """``__launch_bounds__`` with a second argument."""
+    for place in source.of("launch_bounds"):
+        if len(place.node.named_children) > 1:
+            yield place.node.start_byte + place.offset, text_of(place.node)
+
+
+def device_launch(source: Source) -> Found:
+    """A kernel launched from device code."""
+    for place in source.of("kernel_call_syntax"):
+        if not place.offset and is_device(enclosing_function(place.node)):
+            yield place.node.start_byte, text_of(place.node.parent) if place.node.parent is not None else ""
+
+
+def warp_synchronous_tail(source: Source) -> Found:
+    """The unrolled end of a reduction without a barrier: three or more steps in shared memory in a row."""
+    for place in source.of("function_definition"):
+        if not is_device(place.node) and "volatile" not in text_of(place.node):
+            continue
+        if place.offset:
+            continue
+        body = source.masked[source.offset_of_byte(place.node.start_byte) : source.offset_of_byte(place.node.end_byte)]
+        run: list[re.Match[str]] = []
+        for match in _TAIL_STEP.finditer(body):
+            between = body[run[-1].end() : match.start()] if run else ""
+            if "sync" in between or "fence" in between or between.count("\n") > 2:
+                run = []
+            run.append(match)
+            if len(run) == 3:
+                yield (
+                    place.node.start_byte + len(body[: run[0].start()].encode("utf-8", "surrogateescape")),
+                    run[0].group(),
+                )
+
+
+def vector_operator(source: Source) -> Found:
+    """An operator that the program defines for CUDA's vector types; HIP's vector types have it already."""
+    pattern = re.compile(r"\boperator\s*(?:[-+*/]=?)\s*\(([^)]*)\)")
+    for match in pattern.finditer(source.masked):
+        types = _VECTOR.findall(match.group(1))
+        if types:
+            yield source.byte_of(match.start()), match.group()
+
+
+def small_block(source: Source) -> Found:
+    """A launch with blocks of 32 threads."""
+    for place in source.of("kernel_call_syntax"):
+        given = [child for child in place.node.named_children if child.type != "comment"]
+        if len(given) > 1 and text_of(given[1]) == "32":
+            yield place.node.start_byte + place.offset, text_of(place.node)
+
+
+def block_of_one_warp_wide(source: Source) -> Found:
+    """A block 32 threads wide in a file that works across lanes: on 64 lanes one wave holds two rows."""
+    if not _USES_LANES.search(source.masked):
+        return
+    for match in _BLOCK_OF_WARP.finditer(source.masked):
+        if "warpSize" not in match.group():
+            yield source.byte_of(match.start()), match.group()
