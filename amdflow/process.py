@@ -114,6 +114,7 @@ class Child:
             ) from error
         except OSError as error:
             raise EnvironmentProblem(f"cannot start {argv[0]}: {error.strerror}", hint="amdflow doctor") from error
+        self._guard.tell(f"+{self.popen.pid}")
         _session.children.add(self)
 
     @property
@@ -142,6 +143,7 @@ class Child:
         """End what is left of the group and reap the leader."""
         self.signal(signal.SIGKILL)
         status = self.popen.wait()
+        self._guard.tell(f"-{self.pid}")
         _session.children.discard(self)
         if self._guard is not _session.guard:
             self._guard.dismiss()
@@ -280,6 +282,13 @@ class _Guard:
                     stderr=subprocess.DEVNULL,
                     start_new_session=True,
                 )
+
+    def tell(self, line: str) -> None:
+        """Name a process group to the watchdog: ``+ID`` when it starts, ``-ID`` when it has ended."""
+        with self._lock, suppress(OSError):
+            if self._watchdog is not None and self._watchdog.stdin is not None:
+                self._watchdog.stdin.write(f"{line}\n".encode())
+                self._watchdog.stdin.flush()
 
     def dismiss(self) -> None:
         """End the watchdog before this process ends: it does nothing then."""

@@ -1,7 +1,9 @@
 """Ends the processes an amdflow run started, when the run itself can no longer do it.
 
 Run as ``python watchdog.py MARKER`` with a pipe on standard input whose other end the amdflow process holds. When that
-end closes, for whatever reason, every process of this user that carries MARKER in its environment is ended.
+end closes, for whatever reason, every process of this user that carries MARKER in its environment is ended, and so is
+every member of the process groups that the pipe named: a program that renames itself (setproctitle) overwrites its
+environment, and with it the marker.
 Standard library only: it is started with ``-I -S``.
 """
 
@@ -36,9 +38,29 @@ def _environments() -> Iterator[tuple[int, list[bytes]]]:
                 yield int(entry), stream.read().split(b"\0")
 
 
-def sweep(marker: str, *, spare: Collection[int] = (), grace: float = 5.0) -> int:
-    """SIGTERM to every marked process, SIGKILL to those left after ``grace`` seconds. Returns how many there were."""
-    first = victims = marked(marker, spare)
+def members(groups: Collection[int], spare: Collection[int] = ()) -> list[int]:
+    """Ids of the living processes in these process groups, but for ``spare``."""
+    found = []
+    for entry in os.listdir("/proc"):
+        if entry.isdigit() and int(entry) not in spare:
+            with suppress(OSError), open(f"/proc/{entry}/stat", "rb") as stream:
+                state, _parent, group = stream.read().rpartition(b")")[2].split()[:3]
+                if state != b"Z" and int(group) in groups:
+                    found.append(int(entry))
+    return found
+
+
+def sweep(marker: str, *, groups: Collection[int] = (), spare: Collection[int] = (), grace: float = 5.0) -> int:
+    """SIGTERM to every marked process and every member of ``groups``, SIGKILL to those left after ``grace`` seconds.
+
+    Returns how many there were.
+    """
+
+    def left() -> set[int]:
+        return {*marked(marker, spare), *(members(groups, spare) if groups else ())}
+
+    victims = left()
+    count = len(victims)
     for number, patience in ((signal.SIGTERM, grace), (signal.SIGKILL, 2.0)):
         for pid in victims:
             with suppress(OSError):
@@ -46,19 +68,22 @@ def sweep(marker: str, *, spare: Collection[int] = (), grace: float = 5.0) -> in
         deadline = time.monotonic() + patience
         while victims and time.monotonic() < deadline:
             time.sleep(0.05)
-            victims = marked(marker, spare)
+            victims = left()
         if not victims:
             break
-    return len(first)
+    return count
 
 
 def main() -> None:
-    """Wait for the pipe to close, then sweep."""
+    """Note the groups that the pipe names (``+ID`` when one starts, ``-ID`` when it has ended) until it closes, then sweep."""
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
-    while os.read(0, 1024):
-        pass
-    sweep(sys.argv[1], spare={os.getpid()})
+    groups: set[int] = set()
+    with open(0, "rb", buffering=0) as pipe:
+        for line in pipe:
+            change = groups.add if line.startswith(b"+") else groups.discard
+            change(int(line[1:]))
+    sweep(sys.argv[1], groups=groups, spare={os.getpid()})
 
 
 if __name__ == "__main__":

@@ -70,16 +70,20 @@ def test_a_signal_becomes_cancelled_with_the_right_exit_code() -> None:
 
 
 def test_a_killed_parent_leaves_no_orphan(tmp_path: Path) -> None:
-    """SIGKILL to the process that called ``run``: the watchdog ends child and grandchild, even one in its own session."""
+    """SIGKILL to the process that called ``run``: the watchdog ends child and grandchildren.
+
+    One grandchild has a session of its own but the marker, the other has lost the marker but stays in the group.
+    """
     pids = tmp_path / "pids"
     grandchild = "import time; time.sleep(60)"
     child = (
         "import os, subprocess, sys, time; "
         f"p = subprocess.Popen([sys.executable, '-c', {grandchild!r}], start_new_session=True); "
-        f"open({str(pids)!r}, 'w').write(f'{{os.getpid()}} {{p.pid}}'); time.sleep(60)"
+        f"q = subprocess.Popen([sys.executable, '-c', {grandchild!r}], env={{}}); "
+        f"open({str(pids)!r}, 'w').write(f'{{os.getpid()}} {{p.pid}} {{q.pid}}'); time.sleep(60)"
     )
     parent = subprocess.Popen([PYTHON, "-c", f"from amdflow import process; process.run([{PYTHON!r}, '-c', {child!r}])"])  # noqa: TID251
-    _until(lambda: pids.is_file() and len(pids.read_text().split()) == 2)
+    _until(lambda: pids.is_file() and len(pids.read_text().split()) == 3)
     started = [int(pid) for pid in pids.read_text().split()]
     assert all(_alive(pid) for pid in started)
     parent.kill()
