@@ -34,6 +34,7 @@ app = typer.Typer(
     rich_markup_mode=None,
     add_completion=True,
     pretty_exceptions_enable=False,
+    context_settings={"max_content_width": 110},
     epilog="Start with: amdflow doctor; amdflow init my-project. "
     "Exit status: 0 ok, 1 failed, 2 bad input, 3 findings above the limit, 4 stale, 5 environment, 130/143 cancelled.",
 )

@@ -9,7 +9,7 @@ from amdflow import stages
 from amdflow.cli.context import Context
 from amdflow.errors import AmdflowError
 from amdflow.pipeline.manifest import Manifest, find_manifest
-from amdflow.pipeline.runner import Options, judge
+from amdflow.pipeline.runner import Options, identify, judge
 from amdflow.pipeline.stage import Request
 
 
@@ -53,7 +53,8 @@ def _one(context: Context, name: str) -> Standing:
                 context.toolchain,
             )
         )
-        fresh, reason = judge(stage, plan, destination, upstream, Options())
+        identity, _inputs = identify(stage, plan, upstream)
+        fresh, reason = judge(stage, identity, destination, Options())
         fresh = fresh or (not stage.cached and manifest is not None and manifest.status.good)
         next_run = f"{'skip' if fresh and stage.cached else 'run'}: {reason}"
     except AmdflowError as error:

@@ -99,19 +99,17 @@ class Runner:
     def _dry_run(
         self, stage: Stage[Any], plan: Plan, destination: Destination, upstream: Upstream | None
     ) -> StageReport:
-        fresh, reason = judge(stage, plan, destination, upstream, self.options)
+        identity, _inputs = identify(stage, plan, upstream)
+        fresh, reason = judge(stage, identity, destination, self.options)
         self.terminal.heading(f"{stage.name}: would {'be skipped' if fresh else 'run'} ({reason})")
         for step in plan.steps:
             self.terminal.say(f"  {step}")
         return StageReport(stage.name, None, destination.manifest, skipped=True, reason=reason)
 
 
-def judge(
-    stage: Stage[Any], plan: Plan, destination: Destination, upstream: Upstream | None, options: Options
-) -> tuple[bool, str]:
+def judge(stage: Stage[Any], identity: Identity, destination: Destination, options: Options) -> tuple[bool, str]:
     """Is the last result fresh, and why (not). Raises AmdflowError when only ``--force`` may overwrite hand-made edits."""
     previous = find_manifest(destination.manifest)
-    identity, _inputs = identify(stage, plan, upstream)
     if not stage.cached:
         return False, "never cached"
     if previous is None:
@@ -167,14 +165,8 @@ class _Attempt:
         destination: Destination,
         upstream: Upstream | None,
     ) -> None:
-        self.runner, self.stage, self.plan, self.sources, self.destination, self.upstream = (
-            runner,
-            stage,
-            plan,
-            sources,
-            destination,
-            upstream,
-        )
+        self.runner, self.stage, self.plan, self.sources = runner, stage, plan, sources
+        self.destination, self.upstream = destination, upstream
         self.identity, self.inputs = identify(stage, plan, upstream)
         self.started = datetime.now(UTC)
         self.clock = time.monotonic()
@@ -186,12 +178,13 @@ class _Attempt:
             destination.logs(self.run_id),
             destination.cache,
             runner.root,
+            destination.evidence,
             runner.terminal,
         )
 
     def run(self) -> StageReport:
         terminal, destination = self.runner.terminal, self.destination
-        fresh, reason = judge(self.stage, self.plan, destination, self.upstream, self.runner.options)
+        fresh, reason = judge(self.stage, self.identity, destination, self.runner.options)
         if fresh:
             terminal.heading(f"{self.stage.name}: skipped, {reason}")
             destination.attempt.unlink(missing_ok=True)

@@ -107,6 +107,8 @@ class Run:
     cache: Path
     """Survives across runs and keys; may be deleted at any time."""
     root: Path
+    home: Path
+    """Where the manifest will lie: recorded paths start there."""
     terminal: Terminal
     commands: list[CommandRecord] = field(default_factory=list)
 
@@ -161,7 +163,7 @@ class Run:
                 env={key: self._portable(value) for key, value in (env or {}).items() if not _secret(key)},
                 exit_code=done.returncode,
                 seconds=round(done.seconds, 3),
-                log=portable(log, self.logs.parent) if log else "",
+                log=Path(os.path.relpath(log, self.home)).as_posix() if log else "",
             )
         )
 

@@ -1,0 +1,262 @@
+"""``kernels test``: every kernel beside its float64 reference, on the CPU, and on the GPU where there is one."""
+
+from __future__ import annotations
+
+import json
+import math
+import shutil
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from amdflow.errors import AmdflowError, EnvironmentProblem, UsageError
+from amdflow.files import write_json
+from amdflow.kernels.build import CPU_LIBRARY, LAUNCH, Line
+from amdflow.kernels.compile import host_compiler
+from amdflow.kernels.item import SCRIPTS, SHORT, Item, core_count
+from amdflow.kernels.sources import Case, Folders, Kernel
+from amdflow.kernels.tiles import tiles_for
+from amdflow.pipeline.stage import Run
+from amdflow.process import describe_status
+from amdflow.toolchain import Engine, Rocm
+
+ALLOWED = {"float32": 2e-5, "float16": 2.0**-10, "bfloat16": 2.0**-7}
+"""Largest error allowed, relative to the element plus the result's root mean square.
+
+Half types: one rounding of the result and one of what goes into the last product (attention's probabilities), half a
+unit in the last place each. float32: a thousand products summed in another order, and the C library's or the GPU's
+own exp and division.
+"""
+
+
+@dataclass(frozen=True)
+class Result:
+    """One test."""
+
+    kernel: str
+    dtype: str
+    on: str
+    """``cpu``, ``cuda`` or a gfx name."""
+    sizes: dict[str, Any]
+    open_sizes: bool
+    """Built with sizes left open, as the code objects for training are."""
+    worst: float | None
+    allowed: float
+    error: str = ""
+
+    @property
+    def passed(self) -> bool:
+        """Whether the worst error is small enough."""
+        return not self.error and self.worst is not None and self.worst <= self.allowed
+
+    def cells(self) -> list[str]:
+        """As a row of text."""
+        sizes = " ".join(f"{name}={value}".lower() for name, value in self.sizes.items())
+        worst = "-" if self.worst is None else f"{self.worst:.1e}"
+        return [
+            self.kernel,
+            SHORT[self.dtype],
+            self.on,
+            sizes,
+            worst,
+            f"{self.allowed:.1e}",
+            "ok" if self.passed else self.error or "WRONG",
+        ]
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain JSON values."""
+        finite = self.worst if self.worst is None or math.isfinite(self.worst) else None
+        return asdict(self) | {"worst": finite, "passed": self.passed}
+
+
+@dataclass(frozen=True)
+class Suite:
+    """What is tested with what."""
+
+    folders: Folders
+    kernels: Sequence[Kernel]
+    dtypes: Sequence[str]
+    """Empty: float32 and all that a kernel has."""
+    engine: Engine
+    rocm: Rocm | None
+    jobs: int
+
+    def items(self, target: str) -> list[tuple[Item, Case]]:
+        """What runs on ``target``; on a GPU every size is fixed, since TileLang's own launcher can't solve for factors."""
+        found = []
+        for kernel in self.kernels:
+            if not kernel.cases:
+                raise UsageError(
+                    f"{kernel.path} has no CASES, so there is nothing to test",
+                    hint="CASES = [{'build': {...}, 'run': {...}}]",
+                )
+            names = self.dtypes or dict.fromkeys(
+                (*(("float32",) if target == "cpu" else ()), *kernel.declaration.dtypes)
+            )
+            for dtype in names:
+                if dtype != "float32" and dtype not in kernel.declaration.dtypes:
+                    continue
+                for case in kernel.cases:
+                    sizes = (
+                        case.build
+                        if target == "cpu"
+                        else case.build
+                        | {name: case.run[name] for name in kernel.declaration.sizes if name in case.run}
+                    )
+                    found.append(
+                        (
+                            Item(
+                                kernel,
+                                target,
+                                dtype,
+                                sizes,
+                                tiles_for(self.folders, kernel, target, {"dtype": dtype, **sizes}),
+                            ),
+                            case,
+                        )
+                    )
+        return found
+
+
+def run_suite(suite: Suite, run: Run) -> list[Result]:
+    """Run everything. Raises EnvironmentProblem without a C++ compiler, AmdflowError when a kernel does not build."""
+    compiler = host_compiler(suite.rocm)
+    if not compiler:
+        raise EnvironmentProblem(
+            "no C++ compiler to run kernels on the CPU with",
+            hint="apt install g++, or `amdflow toolchain install rocm`",
+        )
+    results = _on_cpu(suite, run, compiler)
+    gpu = _probe(suite.engine, run) if suite.engine.device != "cpu" else None
+    if gpu is not None:
+        pairs = suite.items(gpu["target"])
+        results += _check(pairs, [{}] * len(pairs), suite, run, "gpu")
+    return results
+
+
+def failure(results: Sequence[Result]) -> AmdflowError | None:
+    """The error that says which tests failed; None when all passed."""
+    wrong = [result for result in results if not result.passed]
+    if not wrong:
+        return None
+    names = ", ".join(dict.fromkeys(f"{result.kernel} {SHORT[result.dtype]} on {result.on}" for result in wrong))
+    return AmdflowError(
+        f"{len(wrong)} of {len(results)} kernel tests failed: {names}",
+        hint=f"look at one: amdflow kernels test --kernel {wrong[0].kernel} --dtype {wrong[0].dtype}",
+    )
+
+
+def scratch_run(private: Path, cache: Path, root: Path, terminal: Any) -> Run:
+    """Folders for one test run below the workspace's private folder; the caller removes ``scratch``."""
+    stamp = f"{datetime.now(UTC):%Y%m%dT%H%M%S}"
+    scratch = private / "scratch" / f"kernels-test-{stamp}"
+    run = Run(scratch, scratch / "payload", private / "logs" / "kernels-test" / stamp, cache, root, private, terminal)
+    for folder in (run.payload, run.logs, run.cache):
+        folder.mkdir(parents=True, exist_ok=True)
+    return run
+
+
+def _on_cpu(suite: Suite, run: Run, compiler: list[str]) -> list[Result]:
+    pairs = suite.items("cpu")
+    distinct = {item.name: item for item, _case in pairs}
+    line = Line(run, suite.engine, suite.jobs, None, compiler)
+    built = {one.item.name: one for one in line.make(list(distinct.values()), title="building for the CPU")}
+    if line.failures:
+        first = line.failures[0]
+        raise AmdflowError(
+            f"{first.item.kernel.name}: {first.item.variant} does not build for the CPU ({first.step}): {first.message}",
+            hint=f"the whole log: {first.log}",
+        )
+    extra = [
+        {"library": str(built[item.name].folder / CPU_LIBRARY), "launch": str(built[item.name].folder / LAUNCH)}
+        for item, _case in pairs
+    ]
+    return _check(pairs, extra, suite, run, "cpu")
+
+
+def _check(
+    pairs: Sequence[tuple[Item, Case]], extra: Sequence[dict[str, str]], suite: Suite, run: Run, on: str
+) -> list[Result]:
+    orders = run.scratch / f"check-{on}.json"
+    jobs = [
+        {
+            "id": f"{index} {item.name}",
+            "module": str(item.kernel.path),
+            "target": item.target,
+            "build": item.build,
+            "run": case.run,
+            "dtype": item.dtype,
+            **more,
+        }
+        for index, ((item, case), more) in enumerate(zip(pairs, extra, strict=True))
+    ]
+    write_json(orders, jobs)
+    answers: dict[str, dict[str, Any]] = {}
+    with run.terminal.progress(f"testing on the {on.upper()}", total=len(jobs), unit="tests") as bar:
+
+        def on_line(line: str) -> None:
+            if line.startswith('{"id"'):
+                answer = json.loads(line)
+                answers[answer["id"]] = answer
+                bar.update(1)
+
+        argv = [str(suite.engine.python), str(SCRIPTS / "check.py"), "run", str(orders)]
+        ended = run.call(
+            argv, log=f"check-{on}.log", extra_env=suite.engine.environment(), on_line=on_line, check=False
+        )
+    results = []
+    for job, (item, case) in zip(jobs, pairs, strict=True):
+        answer = answers.get(str(job["id"]), {"error": f"the test process {describe_status(ended.returncode)}"})
+        results.append(
+            Result(
+                item.kernel.op,
+                item.dtype,
+                item.target,
+                {**item.sizes, **case.run},
+                any(name in case.run for name in item.kernel.declaration.sizes),
+                answer.get("worst"),
+                ALLOWED[item.dtype],
+                answer.get("error", ""),
+            )
+        )
+    return results
+
+
+def _probe(engine: Engine, run: Run) -> dict[str, str] | None:
+    done = run.call(
+        [str(engine.python), str(SCRIPTS / "check.py"), "probe"], log="probe.log", extra_env=engine.environment()
+    )
+    line = next((line for line in done.stdout.splitlines() if line.startswith('{"gpu"')), '{"gpu": null}')
+    found: dict[str, str] | None = json.loads(line)["gpu"]
+    return found
+
+
+def check_kernels(context: Any, flags: dict[str, Any], dtypes: Sequence[str]) -> list[Result]:
+    """What the command does: resolve the section, take the workspace's lock, run the suite."""
+    from amdflow.config import nearest
+    from amdflow.kernels.config import KernelsConfig
+    from amdflow.kernels.sources import find_kernels, open_folders
+    from amdflow.kernels.stage import STAGE
+    from amdflow.pipeline.workspace import locked
+
+    for dtype in dtypes:
+        if dtype not in ALLOWED:
+            raise UsageError(
+                f"unknown value type {dtype!r}{nearest(dtype, list(ALLOWED))}",
+                hint=f"value types: {', '.join(ALLOWED)}",
+            )
+    config = context.project.resolve("kernels", KernelsConfig, flags).value
+    source = (context.project.root / Path(config.source).expanduser()).resolve()
+    folders = open_folders(source, given=config.source)
+    kernels = find_kernels(folders, config.kernels)
+    engine = context.toolchain.engine("kernels")
+    rocm = None if host_compiler(None) else context.toolchain.rocm()
+    destination = context.destination(STAGE)
+    with locked(destination.private, "kernels test"):
+        run = scratch_run(destination.private, destination.cache, context.project.root, context.terminal)
+        try:
+            return run_suite(Suite(folders, kernels, dtypes, engine, rocm, core_count(config.jobs)), run)
+        finally:
+            shutil.rmtree(run.scratch, ignore_errors=True)
