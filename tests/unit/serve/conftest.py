@@ -21,7 +21,10 @@ from amdflow.toolchain.store import Store
 
 def write_safetensors(path: Path, names: tuple[str, ...] = ("weight",), *, cut: int = 0) -> None:
     """A well-formed file with a 2x4 BF16 tensor for each name; ``cut`` bytes are missing at its end."""
-    header = {name: {"dtype": "BF16", "shape": [2, 4], "data_offsets": [16 * index, 16 * index + 16]} for index, name in enumerate(names)}
+    header = {
+        name: {"dtype": "BF16", "shape": [2, 4], "data_offsets": [16 * index, 16 * index + 16]}
+        for index, name in enumerate(names)
+    }
     text = json.dumps(header).encode()
     data = struct.pack("<Q", len(text)) + text + bytes(16 * len(names))
     path.write_bytes(data[: len(data) - cut])
@@ -38,7 +41,9 @@ def write_model(folder: Path, **config: Any) -> Path:
     return folder
 
 
-def write_export(folder: Path, *, model: str = "model", name: str = "tuned", status: Status = Status.OK, stage: str = "export") -> Path:
+def write_export(
+    folder: Path, *, model: str = "model", name: str = "tuned", status: Status = Status.OK, stage: str = "export"
+) -> Path:
     """The manifest of an export (or another stage) in ``folder``; its path."""
     folder.mkdir(parents=True, exist_ok=True)
     manifest = Manifest(
@@ -50,7 +55,13 @@ def write_export(folder: Path, *, model: str = "model", name: str = "tuned", sta
         exit_code=0,
         key="k",
         timing=Timing(started="", ended="", seconds=0),
-        handoff={"model": model, "name": name, "dtype": "bfloat16", "template": "x", "probe": {"prompt": "What is a wavefront?"}},
+        handoff={
+            "model": model,
+            "name": name,
+            "dtype": "bfloat16",
+            "template": "x",
+            "probe": {"prompt": "What is a wavefront?"},
+        },
     )
     manifest.save(folder / "manifest.json")
     return folder / "manifest.json"

@@ -15,10 +15,16 @@ from amdflow.serve.config import ServeConfig
 @pytest.mark.parametrize(
     ("written", "meant"),
     [
-        (["attention-backend=triton", "--enable_metrics", "mem-fraction-static=0.8"], {"attention-backend": "triton", "enable-metrics": True, "mem-fraction-static": "0.8"}),
-        (["--attention-backend", "triton", "--tp", "2", "--enable-metrics"], {"attention-backend": "triton", "tp": "2", "enable-metrics": True}),
+        (
+            ["attention-backend=triton", "--enable_metrics", "mem-fraction-static=0.8"],
+            {"attention-backend": "triton", "enable-metrics": True, "mem-fraction-static": "0.8"},
+        ),
+        (
+            ["--attention-backend", "triton", "--tp", "2", "--enable-metrics"],
+            {"attention-backend": "triton", "tp": "2", "enable-metrics": True},
+        ),
         (["sleep-on-idle=false"], {"sleep-on-idle": False}),
-        (["json-model-override-args={\"a\": 1}"], {"json-model-override-args": '{"a": 1}'}),
+        (['json-model-override-args={"a": 1}'], {"json-model-override-args": '{"a": 1}'}),
         ({"context_length": 4096, "--tp": 2}, {"context-length": 4096, "tp": 2}),
     ],
 )
@@ -32,7 +38,15 @@ def test_rendering_of_switches_lists_and_values_left_out() -> None:
     assert words == ["--a", "--d", "1", "x", "--e", "0.85", "--f", "16384"]
 
 
-@pytest.mark.parametrize(("name", "instead"), [("port", "--port"), ("model-path", "--model"), ("served-model-name", "--served-name"), ("api-key", "AMDFLOW_API_KEY")])
+@pytest.mark.parametrize(
+    ("name", "instead"),
+    [
+        ("port", "--port"),
+        ("model-path", "--model"),
+        ("served-model-name", "--served-name"),
+        ("api-key", "AMDFLOW_API_KEY"),
+    ],
+)
 def test_what_amdflow_sets_itself_is_refused_with_its_own_flag(name: str, instead: str) -> None:
     with pytest.raises(UsageError) as caught:
         check_arguments({name: "x"})

@@ -25,7 +25,9 @@ def taken() -> Iterator[int]:
 
 
 def test_a_taken_port_is_refused_and_its_holder_named(taken: int) -> None:
-    with pytest.raises(UsageError, match=rf"port {taken} on 127\.0\.0\.1 is taken by .*\(pid {os.getpid()}\)") as caught:
+    with pytest.raises(
+        UsageError, match=rf"port {taken} on 127\.0\.0\.1 is taken by .*\(pid {os.getpid()}\)"
+    ) as caught:
         pick_port("127.0.0.1", taken)
     assert "--port" in caught.value.hint
 
@@ -53,7 +55,14 @@ def test_hosts_that_are_not_ours_are_refused() -> None:
 
 
 def test_loopback_and_urls() -> None:
-    assert [is_loopback(host) for host in ("127.0.0.1", "localhost", "::1", "127.8.0.1", "0.0.0.0", "10.0.0.1")] == [True, True, True, True, False, False]
+    assert [is_loopback(host) for host in ("127.0.0.1", "localhost", "::1", "127.8.0.1", "0.0.0.0", "10.0.0.1")] == [
+        True,
+        True,
+        True,
+        True,
+        False,
+        False,
+    ]
     assert url_of("127.0.0.1", 1) == "http://127.0.0.1:1"
     assert url_of("0.0.0.0", 1) == "http://127.0.0.1:1"
     assert url_of("::1", 1) == "http://[::1]:1"

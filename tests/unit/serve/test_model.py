@@ -83,7 +83,12 @@ def test_what_is_not_a_model_is_said_plainly(tmp_path: Path) -> None:
 
 def test_a_good_directory(model: Path) -> None:
     found = inspect(Location(model, "m"))
-    assert (found.architecture, found.context, found.chat_template, found.weights.bytes) == ("LlamaForCausalLM", 512, True, 16)
+    assert (found.architecture, found.context, found.chat_template, found.weights.bytes) == (
+        "LlamaForCausalLM",
+        512,
+        True,
+        16,
+    )
     assert [file.name for file in found.small_files] == ["config.json", "tokenizer_config.json", "tokenizer.json"]
 
 
@@ -94,7 +99,9 @@ def test_a_context_length_inside_text_config_counts(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("where", ["chat_template.jinja", "tokenizer_config.json", "nowhere"])
 def test_the_chat_template_is_looked_for_in_both_places(model: Path, where: str) -> None:
-    (model / "tokenizer_config.json").write_text(json.dumps({"chat_template": "x"} if where == "tokenizer_config.json" else {}))
+    (model / "tokenizer_config.json").write_text(
+        json.dumps({"chat_template": "x"} if where == "tokenizer_config.json" else {})
+    )
     if where == "chat_template.jinja":
         (model / where).write_text("x")
     assert inspect(Location(model, "m")).chat_template is (where != "nowhere")

@@ -32,7 +32,17 @@ def test_no_two_shipped_profiles_claim_one_target() -> None:
     assert len(claimed) == len(set(claimed))
 
 
-@pytest.mark.parametrize(("gfx", "name"), [(None, "cpu"), ("gfx942", "mi300x"), ("gfx950", "mi35x"), ("gfx1100", "rx7900xtx"), ("gfx1151", "strix-halo"), ("gfx908", "none")])
+@pytest.mark.parametrize(
+    ("gfx", "name"),
+    [
+        (None, "cpu"),
+        ("gfx942", "mi300x"),
+        ("gfx950", "mi35x"),
+        ("gfx1100", "rx7900xtx"),
+        ("gfx1151", "strix-halo"),
+        ("gfx908", "none"),
+    ],
+)
 def test_the_gpu_chooses(tmp_path: Path, gfx: str | None, name: str) -> None:
     assert choose_profile(tmp_path, "", gfx).name == name
 
@@ -47,7 +57,9 @@ def test_a_named_profile_wins_and_an_unknown_one_is_refused(tmp_path: Path) -> N
 def test_the_workspace_overrides_and_adds(tmp_path: Path) -> None:
     folder = tmp_path / "serving/profiles"
     folder.mkdir(parents=True)
-    (folder / "cpu.yaml").write_text("{summary: mine, measured: yes, sglang: {args: {context_length: 99}}}".replace("yes", "'here'"))
+    (folder / "cpu.yaml").write_text(
+        "{summary: mine, measured: yes, sglang: {args: {context_length: 99}}}".replace("yes", "'here'")
+    )
     (folder / "mi210.yaml").write_text("{summary: MI210, measured: nothing, gfx: [gfx90a]}")
     assert choose_profile(tmp_path, "", None).profile.sglang.args == {"context_length": 99}
     assert choose_profile(tmp_path, "", "gfx90a").name == "mi210"
