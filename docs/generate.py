@@ -35,7 +35,11 @@ def main() -> None:
 def pages() -> dict[str, str]:
     """File name to content."""
     schema = Manifest.model_json_schema(by_alias=True)
-    return {"cli.md": cli_page(), "config.md": config_page(), "manifest.schema.json": json.dumps(schema, indent=2) + "\n"}
+    return {
+        "cli.md": cli_page(),
+        "config.md": config_page(),
+        "manifest.schema.json": json.dumps(schema, indent=2) + "\n",
+    }
 
 
 def cli_page() -> str:

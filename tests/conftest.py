@@ -38,11 +38,23 @@ class CommandLine:
 
     def __init__(self, folder: Path, environment: Mapping[str, str]) -> None:
         self.folder = folder
-        self.environment = {**os.environ, "PYTHONPATH": str(REPOSITORY), "NO_COLOR": "1", "COLUMNS": "160", **environment}
+        self.environment = {
+            **os.environ,
+            "PYTHONPATH": str(REPOSITORY),
+            "NO_COLOR": "1",
+            "COLUMNS": "160",
+            **environment,
+        }
 
     def __call__(self, *arguments: str | Path, timeout: float = 600, env: Mapping[str, str] | None = None) -> Said:
         done = subprocess.run(  # noqa: TID251
-            self.argv(*arguments), cwd=self.folder, env={**self.environment, **(env or {})}, capture_output=True, text=True, timeout=timeout, check=False
+            self.argv(*arguments),
+            cwd=self.folder,
+            env={**self.environment, **(env or {})},
+            capture_output=True,
+            text=True,
+            timeout=timeout,
+            check=False,
         )
         assert "Traceback" not in done.stderr, done.stderr
         return Said(done.returncode, done.stdout, done.stderr)
@@ -56,7 +68,13 @@ class CommandLine:
         log = self.folder / "started.log"
         with log.open("a") as stream:
             return subprocess.Popen(  # noqa: TID251
-                self.argv(*arguments), cwd=self.folder, env=self.environment, stdout=stream, stderr=stream, text=True, start_new_session=True
+                self.argv(*arguments),
+                cwd=self.folder,
+                env=self.environment,
+                stdout=stream,
+                stderr=stream,
+                text=True,
+                start_new_session=True,
             )
 
 

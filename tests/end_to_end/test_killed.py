@@ -51,7 +51,10 @@ def test_a_kill_in_any_stage_is_survived(project: CommandLine, stage: str, victi
             os.kill(pid, signal.SIGKILL)
         # a killed compile or translation of one file may be made good by the stage itself; a killed engine may not
         assert running.wait(timeout=120) in (0, 1)
-    until(lambda: not any(Path(f"/proc/{pid}").exists() and not _zombie(pid) for pid in children), what="the end of the children")
+    until(
+        lambda: not any(Path(f"/proc/{pid}").exists() and not _zombie(pid) for pid in children),
+        what="the end of the children",
+    )
 
     for name, manifest in before.items():
         assert find_manifest(project.folder / "out" / name / "manifest.json") == manifest

@@ -45,7 +45,14 @@ class Copy(Stage[CopyConfig]):
 
     def plan(self, request: Request[CopyConfig]) -> Plan:
         source = request.root / "source.txt"
-        return Plan(config={"suffix": request.config.suffix}, inputs=[Input("source.txt", source)], tools={"cp": "1"}, steps=["copy"], targets=request.targets, job=request)
+        return Plan(
+            config={"suffix": request.config.suffix},
+            inputs=[Input("source.txt", source)],
+            tools={"cp": "1"},
+            steps=["copy"],
+            targets=request.targets,
+            job=request,
+        )
 
     def execute(self, plan: Plan, run: Run) -> Outcome:
         self.runs += 1
@@ -56,7 +63,13 @@ class Copy(Stage[CopyConfig]):
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_text(plan.job.path("source.txt").read_text() + plan.config["suffix"])
         (run.scratch / "report.md").write_text("report")
-        return Outcome([Output(target, "source"), Output(run.scratch / "report.md", "report")], self.findings, {"size": 1}, {"tree": "tree"}, over_limit=self.over_limit)
+        return Outcome(
+            [Output(target, "source"), Output(run.scratch / "report.md", "report")],
+            self.findings,
+            {"size": 1},
+            {"tree": "tree"},
+            over_limit=self.over_limit,
+        )
 
 
 @pytest.fixture
@@ -65,10 +78,23 @@ def root(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def go(stage: Copy, root: Path, *, output: Path | None = None, targets: Sequence[str] = ("gfx942",), suffix: str = "!", upstream: Upstream | None = None, **options: bool) -> StageReport:
-    destination = Destination.at_output(output, "copy") if output else Destination.in_workdir(root / "out", "copy", "tree")
+def go(
+    stage: Copy,
+    root: Path,
+    *,
+    output: Path | None = None,
+    targets: Sequence[str] = ("gfx942",),
+    suffix: str = "!",
+    upstream: Upstream | None = None,
+    **options: bool,
+) -> StageReport:
+    destination = (
+        Destination.at_output(output, "copy") if output else Destination.in_workdir(root / "out", "copy", "tree")
+    )
     runner = Runner(root, Terminal(quiet=True), None, lambda: {"host": "test"}, Options(**options))
-    return runner.run(stage, Resolved(CopyConfig(suffix=suffix), {"suffix": "flag"}), destination, targets=targets, upstream=upstream)
+    return runner.run(
+        stage, Resolved(CopyConfig(suffix=suffix), {"suffix": "flag"}), destination, targets=targets, upstream=upstream
+    )
 
 
 def test_a_run_leaves_outputs_and_a_manifest_that_describes_them(root: Path) -> None:
@@ -76,7 +102,10 @@ def test_a_run_leaves_outputs_and_a_manifest_that_describes_them(root: Path) -> 
     assert (root / "out/copy/tree/deep/copy.txt").read_text() == "hello!"
     manifest = read_manifest(root / "out/copy/manifest.json")
     assert (manifest.status, manifest.exit_code, report.skipped) == (Status.OK, 0, False)
-    assert [(item.path, item.size, item.role) for item in manifest.outputs] == [("tree/deep/copy.txt", 6, "source"), ("report.md", 6, "report")]
+    assert [(item.path, item.size, item.role) for item in manifest.outputs] == [
+        ("tree/deep/copy.txt", 6, "source"),
+        ("report.md", 6, "report"),
+    ]
     assert manifest.inputs[0].name == "source.txt"
     assert str(root) not in (root / "out/copy/manifest.json").read_text()
 
@@ -136,7 +165,11 @@ def test_a_failure_keeps_the_last_good_result_and_says_so_beside_it(root: Path) 
     assert (root / "out/copy/tree/deep/copy.txt").read_text() == "hello!"
     assert read_manifest(root / "out/copy/manifest.json").status is Status.OK
     attempt = read_manifest(root / "out/copy/attempt.json")
-    assert (attempt.status, attempt.error and attempt.error.message, attempt.exit_code) == (Status.FAILED, "it broke", 1)
+    assert (attempt.status, attempt.error and attempt.error.message, attempt.exit_code) == (
+        Status.FAILED,
+        "it broke",
+        1,
+    )
     stage.failure = None
     go(stage, root, suffix="?")
     assert not (root / "out/copy/attempt.json").exists()
@@ -248,7 +281,9 @@ def test_a_publish_cut_between_its_renames_is_finished(root: Path) -> None:
 def test_a_kill_at_any_moment_leaves_old_or_new_but_never_half(root: Path) -> None:
     """SIGKILL at many moments of a run that replaces a good result; whatever is there is whole, and the next run ends right."""
     script = root / "run.py"
-    script.write_text(f"import sys; sys.path[:0] = {[str(Path(__file__).parent), *sys.path]!r}\nfrom pathlib import Path\nfrom test_runner import Copy, go\ngo(Copy(), Path({str(root)!r}), suffix=sys.argv[1])\n")
+    script.write_text(
+        f"import sys; sys.path[:0] = {[str(Path(__file__).parent), *sys.path]!r}\nfrom pathlib import Path\nfrom test_runner import Copy, go\ngo(Copy(), Path({str(root)!r}), suffix=sys.argv[1])\n"
+    )
     go(Copy(), root, suffix="0")
     for moment in range(12):
         child = subprocess.Popen([sys.executable, str(script), str(moment + 1)])  # noqa: TID251
@@ -281,7 +316,9 @@ def test_a_newer_manifest_is_refused_and_unknown_fields_are_not(root: Path) -> N
         go(Copy(), root)
 
 
-@pytest.mark.parametrize("content", ["", "{", "[]", '{"schema": "other"}', '{"schema": "amdflow/manifest", "version": "1.0"}'])
+@pytest.mark.parametrize(
+    "content", ["", "{", "[]", '{"schema": "other"}', '{"schema": "amdflow/manifest", "version": "1.0"}']
+)
 def test_a_torn_manifest_means_not_done(root: Path, content: str) -> None:
     go(Copy(), root)
     path = root / "out/copy/manifest.json"
