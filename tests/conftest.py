@@ -47,7 +47,7 @@ class CommandLine:
         }
 
     def __call__(self, *arguments: str | Path, timeout: float = 600, env: Mapping[str, str] | None = None) -> Said:
-        done = subprocess.run(  # noqa: TID251
+        done = subprocess.run(
             self.argv(*arguments),
             cwd=self.folder,
             env={**self.environment, **(env or {})},
@@ -67,7 +67,7 @@ class CommandLine:
         """Start it and go on."""
         log = self.folder / "started.log"
         with log.open("a") as stream:
-            return subprocess.Popen(  # noqa: TID251
+            return subprocess.Popen(
                 self.argv(*arguments),
                 cwd=self.folder,
                 env=self.environment,

@@ -187,7 +187,7 @@ def test_a_full_and_a_read_only_disk_are_said(project: CommandLine, mount: str, 
     ]
     done = subprocess.run(
         command, cwd=project.folder, env=project.environment, capture_output=True, text=True, timeout=120, check=False
-    )  # noqa: TID251
+    )
     one_clear_error(Said(done.returncode, done.stdout, done.stderr), 1, words)
 
 

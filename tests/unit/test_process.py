@@ -64,7 +64,9 @@ def test_descendants_that_left_the_group_are_swept() -> None:
 def test_a_signal_becomes_cancelled_with_the_right_exit_code() -> None:
     for number, code in ((signal.SIGINT, ExitCode.INTERRUPTED), (signal.SIGTERM, ExitCode.TERMINATED)):
         with process.interruptible(), pytest.raises(Cancelled) as caught:
-            process.run([PYTHON, "-c", f"import os, signal, time; os.kill({os.getpid()}, {int(number)}); time.sleep(60)"])
+            process.run(
+                [PYTHON, "-c", f"import os, signal, time; os.kill({os.getpid()}, {int(number)}); time.sleep(60)"]
+            )
         assert caught.value.exit_code is code
     assert not process.cancelled()
 
@@ -82,7 +84,9 @@ def test_a_killed_parent_leaves_no_orphan(tmp_path: Path) -> None:
         f"q = subprocess.Popen([sys.executable, '-c', {grandchild!r}], env={{}}); "
         f"open({str(pids)!r}, 'w').write(f'{{os.getpid()}} {{p.pid}} {{q.pid}}'); time.sleep(60)"
     )
-    parent = subprocess.Popen([PYTHON, "-c", f"from amdflow import process; process.run([{PYTHON!r}, '-c', {child!r}])"])  # noqa: TID251
+    parent = subprocess.Popen(
+        [PYTHON, "-c", f"from amdflow import process; process.run([{PYTHON!r}, '-c', {child!r}])"]
+    )
     _until(lambda: pids.is_file() and len(pids.read_text().split()) == 3)
     started = [int(pid) for pid in pids.read_text().split()]
     assert all(_alive(pid) for pid in started)

@@ -249,7 +249,7 @@ def test_a_read_only_folder_is_named(root: Path) -> None:
 def test_two_runs_at_once_the_second_names_the_first(root: Path) -> None:
     private = root / "out/.amdflow"
     code = f"from pathlib import Path; import time; from amdflow.pipeline.workspace import locked\nwith locked(Path({str(private)!r}), 'x'): print('held', flush=True); time.sleep(30)"
-    holder = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)  # noqa: TID251
+    holder = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
     try:
         assert holder.stdout is not None
         assert holder.stdout.readline() == "held\n"
@@ -286,7 +286,7 @@ def test_a_kill_at_any_moment_leaves_old_or_new_but_never_half(root: Path) -> No
     )
     go(Copy(), root, suffix="0")
     for moment in range(12):
-        child = subprocess.Popen([sys.executable, str(script), str(moment + 1)])  # noqa: TID251
+        child = subprocess.Popen([sys.executable, str(script), str(moment + 1)])
         time.sleep(0.1 + 0.06 * moment)
         child.kill()
         child.wait()
