@@ -14,7 +14,7 @@ import pytest
 
 from tests.conftest import CommandLine, Said, until
 
-Change = Callable[[Path], None]
+Change = Callable[[Path], object]
 
 
 def rewrite(name: str, **changes: object) -> Change:
@@ -29,7 +29,7 @@ def rewrite(name: str, **changes: object) -> Change:
 
 def write(name: str, content: str | bytes) -> Change:
     """Replace a file."""
-    return lambda root: (root / name).write_bytes(content.encode() if isinstance(content, str) else content) and None
+    return lambda root: (root / name).write_bytes(content.encode() if isinstance(content, str) else content)
 
 
 def remove(name: str) -> Change:
