@@ -148,6 +148,7 @@ def _install(step: Step, build: Path, cache: Path, log: Path, bar: Bar) -> list[
             "--progress-bar",
             "off",
             "--prefer-binary",
+            "--no-compile",  # a minute of work for modules most of which are never imported
             "--cache-dir",
             str(cache),
             "--report",
