@@ -17,8 +17,30 @@ from amdflow.errors import UsageError
 
 INDEX_NAME = "model.safetensors.index.json"
 _LONGEST_HEADER = 100_000_000
-_BITS = {"BOOL": 8, "U8": 8, "I8": 8, "F8_E5M2": 8, "F8_E4M3": 8, "F8_E8M0": 8, "F8_E4M3FNUZ": 8, "F8_E5M2FNUZ": 8, "U16": 16, "I16": 16, "F16": 16, "BF16": 16,
-         "U32": 32, "I32": 32, "F32": 32, "U64": 64, "I64": 64, "F64": 64, "C64": 64, "F4": 4, "F6_E2M3": 6, "F6_E3M2": 6}
+_BITS = {
+    "BOOL": 8,
+    "U8": 8,
+    "I8": 8,
+    "F8_E5M2": 8,
+    "F8_E4M3": 8,
+    "F8_E8M0": 8,
+    "F8_E4M3FNUZ": 8,
+    "F8_E5M2FNUZ": 8,
+    "U16": 16,
+    "I16": 16,
+    "F16": 16,
+    "BF16": 16,
+    "U32": 32,
+    "I32": 32,
+    "F32": 32,
+    "U64": 64,
+    "I64": 64,
+    "F64": 64,
+    "C64": 64,
+    "F4": 4,
+    "F6_E2M3": 6,
+    "F6_E3M2": 6,
+}
 _TOKENIZERS = ("tokenizer.json", "tokenizer.model", "vocab.json", "vocab.txt", "tokenizer_config.json")
 _AGAIN = "copy or download the model again"
 
@@ -73,8 +95,17 @@ def _check_layout(path: Path, header: dict[str, Any], room: int) -> dict[str, Te
     tensors: dict[str, Tensor] = {}
     reached = 0
     try:
-        entries = [(name, str(entry["dtype"]), tuple(int(side) for side in entry["shape"]), int(entry["data_offsets"][0]), int(entry["data_offsets"][1]))
-                   for name, entry in header.items() if name != "__metadata__"]
+        entries = [
+            (
+                name,
+                str(entry["dtype"]),
+                tuple(int(side) for side in entry["shape"]),
+                int(entry["data_offsets"][0]),
+                int(entry["data_offsets"][1]),
+            )
+            for name, entry in header.items()
+            if name != "__metadata__"
+        ]
     except (KeyError, TypeError, ValueError, IndexError) as error:
         raise UsageError(f"{path}: its header is damaged ({error})", hint=_AGAIN) from error
     for name, dtype, shape, begin, end in sorted(entries, key=lambda entry: entry[3:]):
@@ -85,7 +116,9 @@ def _check_layout(path: Path, header: dict[str, Any], room: int) -> dict[str, Te
         tensors[name] = Tensor(dtype, shape, end - begin)
     if reached != room:
         how = "truncated" if room < reached else "longer than it says"
-        raise UsageError(f"{path} is {how}: its header speaks of {reached} bytes of tensors, {room} are there", hint=_AGAIN)
+        raise UsageError(
+            f"{path} is {how}: its header speaks of {reached} bytes of tensors, {room} are there", hint=_AGAIN
+        )
     return tensors
 
 
@@ -117,7 +150,9 @@ def _read_sharded(folder: Path, index: Path) -> Weights:
         if os.path.basename(name) != name:
             raise UsageError(f"{index} names {name!r}, which is not a file beside it", hint=_AGAIN)
         if not (folder / name).is_file():
-            raise UsageError(f"{folder}: shard {name} is missing ({len(names)} are listed in {INDEX_NAME})", hint=_AGAIN)
+            raise UsageError(
+                f"{folder}: shard {name} is missing ({len(names)} are listed in {INDEX_NAME})", hint=_AGAIN
+            )
         held = read_header(folder / name)
         lost = next((tensor for tensor, place in places.items() if place == name and tensor not in held), None)
         if lost is not None:
@@ -133,7 +168,9 @@ def check_model_folder(folder: Path) -> Weights | None:
     """
     read_config(folder)
     if not any((folder / name).is_file() for name in _TOKENIZERS):
-        raise UsageError(f"{folder} has no tokenizer (none of {', '.join(_TOKENIZERS[:3])})", hint="copy the tokenizer files into it")
+        raise UsageError(
+            f"{folder} has no tokenizer (none of {', '.join(_TOKENIZERS[:3])})", hint="copy the tokenizer files into it"
+        )
     weights = read_weights(folder)
     if weights is None and not any(folder.glob("pytorch_model*.bin")):
         raise UsageError(f"{folder} holds no weights (*.safetensors)", hint=_AGAIN)
@@ -146,7 +183,9 @@ def read_config(folder: Path) -> dict[str, Any]:
         raise UsageError(f"no such model folder: {folder}", hint="check the path")
     path = folder / "config.json"
     if not path.is_file():
-        raise UsageError(f"{folder} is not a model folder: it has no config.json", hint="name a Hugging Face model folder")
+        raise UsageError(
+            f"{folder} is not a model folder: it has no config.json", hint="name a Hugging Face model folder"
+        )
     try:
         config = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:

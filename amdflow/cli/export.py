@@ -16,11 +16,24 @@ if TYPE_CHECKING:
 
 
 def export(
-    adapter: Annotated[Path | None, typer.Option("--adapter", help="An adapter folder; default: what finetune made.", show_default=False)] = None,
-    model: Annotated[Path | None, typer.Option("--model", help="The adapter's base model, or a fully trained model.", show_default=False)] = None,
-    shard_size: Annotated[float | None, typer.Option("--shard-size", help="Largest SafeTensors file, in GB; default 5.", show_default=False)] = None,
-    dtype: Annotated[str | None, typer.Option("--dtype", help="bfloat16 (default), float16 or float32.", show_default=False)] = None,
-    name: Annotated[str | None, typer.Option("--name", help="Name to serve the model under.", show_default=False)] = None,
+    adapter: Annotated[
+        Path | None,
+        typer.Option("--adapter", help="An adapter folder; default: what finetune made.", show_default=False),
+    ] = None,
+    model: Annotated[
+        Path | None,
+        typer.Option("--model", help="The adapter's base model, or a fully trained model.", show_default=False),
+    ] = None,
+    shard_size: Annotated[
+        float | None,
+        typer.Option("--shard-size", help="Largest SafeTensors file, in GB; default 5.", show_default=False),
+    ] = None,
+    dtype: Annotated[
+        str | None, typer.Option("--dtype", help="bfloat16 (default), float16 or float32.", show_default=False)
+    ] = None,
+    name: Annotated[
+        str | None, typer.Option("--name", help="Name to serve the model under.", show_default=False)
+    ] = None,
     output: Output = None,
     force: Force = False,
     dry_run: DryRun = False,
@@ -36,9 +49,26 @@ def export(
     """
     from amdflow.cli.context import run_stage
 
-    flags = {"adapter": _absolute(adapter), "model": _absolute(model), "shard_size": shard_size, "dtype": dtype, "name": name}
-    run_stage("export", flags, output=output, force=force, dry_run=dry_run, verify=verify, from_manifest=from_manifest, format=format, quiet=quiet,
-              config=config, render=_render)
+    flags = {
+        "adapter": _absolute(adapter),
+        "model": _absolute(model),
+        "shard_size": shard_size,
+        "dtype": dtype,
+        "name": name,
+    }
+    run_stage(
+        "export",
+        flags,
+        output=output,
+        force=force,
+        dry_run=dry_run,
+        verify=verify,
+        from_manifest=from_manifest,
+        format=format,
+        quiet=quiet,
+        config=config,
+        render=_render,
+    )
 
 
 def _absolute(path: Path | None) -> str | None:
@@ -51,9 +81,16 @@ def _render(report: StageReport, terminal: Terminal) -> None:
     if manifest is None:
         return
     metrics, logits = manifest.metrics, manifest.metrics.get("logits")
-    compared = f"differ by {logits['relative']:.2%} of the largest from the trained model's ({logits['tolerance']:.1%} allowed)" if logits else "not compared"
+    compared = (
+        f"differ by {logits['relative']:.2%} of the largest from the trained model's ({logits['tolerance']:.1%} allowed)"
+        if logits
+        else "not compared"
+    )
     rows = [
-        ("model", f"{manifest.handoff['name']}, {metrics['parameters'] / 1e6:.1f} M parameters, {manifest.handoff['dtype']}"),
+        (
+            "model",
+            f"{manifest.handoff['name']}, {metrics['parameters'] / 1e6:.1f} M parameters, {manifest.handoff['dtype']}",
+        ),
         ("files", f"{metrics['shards']} SafeTensors file(s), {metrics['tensors']} tensors, all finite"),
         ("logits", compared),
         ("asked", str(manifest.handoff["probe"]["prompt"])),

@@ -19,8 +19,10 @@ _PROCESSES_HELP = "Training processes; default: one for each GPU, one on a CPU."
 
 
 def finetune(
-    config_file: Annotated[Path | None, typer.Argument(metavar="[CONFIG]", help=_CONFIG_HELP, show_default=False)] = None,
-    overrides: Annotated[list[str] | None, typer.Argument(metavar="[KEY=VALUE]...", help="LLaMA-Factory keys that win over the file's.")] = None,
+    config_file: Annotated[Path | None, typer.Argument(metavar="CONFIG", help=_CONFIG_HELP, show_default=False)] = None,
+    overrides: Annotated[
+        list[str] | None, typer.Argument(metavar="KEY=VALUE", help="LLaMA-Factory keys that win over the file's.")
+    ] = None,
     processes: Annotated[int | None, typer.Option("--processes", help=_PROCESSES_HELP, show_default=False)] = None,
     output: Output = None,
     force: Force = False,
@@ -44,9 +46,24 @@ def finetune(
     if config_file is not None and "=" in str(config_file) and not config_file.exists():
         words.insert(0, str(config_file))
         config_file = None
-    flags = {"config": str(config_file.absolute()) if config_file else None, "overrides": parse_overrides(words) or None, "processes": processes}
-    run_stage("finetune", flags, output=output, force=force, dry_run=dry_run, verify=verify, from_manifest=from_manifest, format=format, quiet=quiet,
-              config=config, render=_render)
+    flags = {
+        "config": str(config_file.absolute()) if config_file else None,
+        "overrides": parse_overrides(words) or None,
+        "processes": processes,
+    }
+    run_stage(
+        "finetune",
+        flags,
+        output=output,
+        force=force,
+        dry_run=dry_run,
+        verify=verify,
+        from_manifest=from_manifest,
+        format=format,
+        quiet=quiet,
+        config=config,
+        render=_render,
+    )
 
 
 def _render(report: StageReport, terminal: Terminal) -> None:
@@ -57,10 +74,17 @@ def _render(report: StageReport, terminal: Terminal) -> None:
     memory = metrics.get("peak_gpu_mb") or metrics.get("peak_rss_mb")
     rows = [
         ("base model", str(metrics.get("base_model"))),
-        ("steps", f"{metrics.get('steps')}" + (f" (resumed at {metrics['resumed_from']})" if metrics.get("resumed_from") else "")),
+        (
+            "steps",
+            f"{metrics.get('steps')}"
+            + (f" (resumed at {metrics['resumed_from']})" if metrics.get("resumed_from") else ""),
+        ),
         ("loss", f"{metrics.get('first_loss')} -> {metrics.get('final_loss')}"),
         ("tokens", f"{metrics.get('tokens'):,} ({metrics.get('tokens_per_second')}/s)"),
         ("device", f"{metrics.get('device')}, {metrics.get('processes')} process(es), peak memory {memory} MB"),
-        ("result", str(report.manifest_path.parent / (manifest.handoff.get("adapter") or manifest.handoff.get("model") or ""))),
+        (
+            "result",
+            str(report.manifest_path.parent / (manifest.handoff.get("adapter") or manifest.handoff.get("model") or "")),
+        ),
     ]
     terminal.table(("", "fine-tuning"), rows)

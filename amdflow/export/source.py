@@ -51,7 +51,10 @@ def find_source(request: Request[ExportConfig]) -> Source:
     if config.adapter or config.model:
         return _explicit(request, config)
     if request.upstream is None:
-        raise UsageError("there is nothing to export: no finetune result, and neither --adapter nor --model", hint="amdflow finetune CONFIG.yaml")
+        raise UsageError(
+            "there is nothing to export: no finetune result, and neither --adapter nor --model",
+            hint="amdflow finetune CONFIG.yaml",
+        )
     return _handed_over(request, request.upstream)
 
 
@@ -60,17 +63,28 @@ def _explicit(request: Request[ExportConfig], config: ExportConfig) -> Source:
     model = config.model or _base_of(adapter)
     folder = request.path(model)
     name = config.name or f"{Path(model).name}{'-lora' if adapter else ''}"
-    return _checked(str(folder) if folder.is_dir() or not _is_hub_id(model) else model, adapter, config.template, name, "lora" if adapter else "full")
+    return _checked(
+        str(folder) if folder.is_dir() or not _is_hub_id(model) else model,
+        adapter,
+        config.template,
+        name,
+        "lora" if adapter else "full",
+    )
 
 
 def _handed_over(request: Request[ExportConfig], upstream: Upstream) -> Source:
     try:
         handed = _Handoff.model_validate(upstream.manifest.handoff, extra="ignore")
     except ValidationError as error:
-        raise UsageError(f"{upstream.path} does not say what was trained ({error.errors()[0]['loc'][0]})", hint="amdflow finetune CONFIG.yaml") from error
+        raise UsageError(
+            f"{upstream.path} does not say what was trained ({error.errors()[0]['loc'][0]})",
+            hint="amdflow finetune CONFIG.yaml",
+        ) from error
     if handed.trust_remote_code and not request.config.trust_remote_code:
-        raise UsageError("this model was trained with trust_remote_code; exporting it would run its code too",
-                         hint="set export.trust_remote_code: true in amdflow.yaml, if you trust it")
+        raise UsageError(
+            "this model was trained with trust_remote_code; exporting it would run its code too",
+            hint="set export.trust_remote_code: true in amdflow.yaml, if you trust it",
+        )
     kind = "adapter" if handed.adapter else "model"
     trained = [upstream.file(artifact) for artifact in upstream.outputs(kind)]
     if not trained:
@@ -87,10 +101,16 @@ def _handed_over(request: Request[ExportConfig], upstream: Upstream) -> Source:
 def _local_base(root: Path, value: str, manifest: Path) -> str:
     """The base model's folder. A relative one may be a link to elsewhere, but not name a place outside the workspace."""
     if not os.path.isabs(value) and os.path.normpath(value).startswith(".."):
-        raise UsageError(f"{manifest} names the base model {value!r}, which leaves {root}", hint="name it with --model DIR and --adapter DIR")
+        raise UsageError(
+            f"{manifest} names the base model {value!r}, which leaves {root}",
+            hint="name it with --model DIR and --adapter DIR",
+        )
     folder = root / value
     if not folder.is_dir():
-        raise UsageError(f"the base model of the training is gone: {folder}", hint="put it back, or name it with --model DIR and --adapter DIR")
+        raise UsageError(
+            f"the base model of the training is gone: {folder}",
+            hint="put it back, or name it with --model DIR and --adapter DIR",
+        )
     return str(folder)
 
 
@@ -113,20 +133,32 @@ def _checked(model: str, adapter: Path | None, template: str, name: str, finetun
         folder = Path(model)
         weights = check_model_folder(folder)
         parameters = weights.parameters if weights else 0
-        files = model_files(folder) if adapter else [path for path in model_files(folder) if path.suffix not in (".png", ".jsonl", ".bin", ".md")]
+        files = (
+            model_files(folder)
+            if adapter
+            else [path for path in model_files(folder) if path.suffix not in (".png", ".jsonl", ".bin", ".md")]
+        )
         inputs += [Input(f"model/{path.name}", path, "model") for path in files]
     if adapter is not None:
         _check_adapter(adapter)
-        inputs += [Input(f"adapter/{name}", adapter / name, "adapter") for name in ("adapter_config.json", ADAPTER_WEIGHTS)]
+        inputs += [
+            Input(f"adapter/{name}", adapter / name, "adapter") for name in ("adapter_config.json", ADAPTER_WEIGHTS)
+        ]
     return Source(model, adapter, template, name, finetuning_type, tuple(inputs), parameters)
 
 
 def _check_adapter(folder: Path) -> None:
     if not (folder / "adapter_config.json").is_file():
-        raise UsageError(f"{folder} is not an adapter folder: it has no adapter_config.json", hint="name the folder that finetune wrote")
+        raise UsageError(
+            f"{folder} is not an adapter folder: it has no adapter_config.json",
+            hint="name the folder that finetune wrote",
+        )
     if not (folder / ADAPTER_WEIGHTS).is_file():
         raise UsageError(f"{folder} has no {ADAPTER_WEIGHTS}", hint="amdflow finetune CONFIG.yaml")
     if not read_header(folder / ADAPTER_WEIGHTS):
         raise UsageError(f"{folder / ADAPTER_WEIGHTS} holds no tensors", hint="amdflow finetune CONFIG.yaml --force")
     if "," in str(folder):
-        raise UsageError(f"{folder}: LLaMA-Factory takes a comma in an adapter's path for the end of it", hint="move it to a folder without commas")
+        raise UsageError(
+            f"{folder}: LLaMA-Factory takes a comma in an adapter's path for the end of it",
+            hint="move it to a folder without commas",
+        )

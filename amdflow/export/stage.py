@@ -48,16 +48,28 @@ class ExportStage(Stage[ExportConfig]):
         source = find_source(request)
         engine = request.toolchain.engine("finetune")
         config = request.config
-        counted = config.model_dump(mode="json") | {"name": source.name, "template": source.template, "model": portable(Path(source.model), request.root)}
+        counted = config.model_dump(mode="json") | {
+            "name": source.name,
+            "template": source.template,
+            "model": portable(Path(source.model), request.root),
+        }
         if source.adapter is not None:
             counted["adapter"] = portable(source.adapter, request.root)
         what = f"adapter {counted['adapter']} into {counted['model']}" if source.adapter else counted["model"]
-        steps = [f"{'merge ' if source.adapter else 'write '}{what}",
-                 f"as {config.dtype} SafeTensors of at most {config.shard_size:g} GB each, to be served as {source.name}",
-                 "verify: every tensor finite, index complete, shapes as the config says, tokenizer, logits against the trained model"]
+        steps = [
+            f"{'merge ' if source.adapter else 'write '}{what}",
+            f"as {config.dtype} SafeTensors of at most {config.shard_size:g} GB each, to be served as {source.name}",
+            "verify: every tensor finite, index complete, shapes as the config says, tokenizer, logits against the trained model",
+        ]
         tools = {name: engine.packages[name] for name in _TOOLS if name in engine.packages}
         local = Path(source.model).is_dir()
-        return Plan(counted, source.inputs, tools, steps, job=_Work(source, config, engine.python, engine.environment(offline=local)))
+        return Plan(
+            counted,
+            source.inputs,
+            tools,
+            steps,
+            job=_Work(source, config, engine.python, engine.environment(offline=local)),
+        )
 
     def execute(self, plan: Plan, run: Run) -> Outcome:
         """Merge, then look at the result from a process of its own."""
@@ -71,10 +83,23 @@ class ExportStage(Stage[ExportConfig]):
             found = self._inside("check.py", _check_job(work, run), work, run)
             bar.update(1)
         verdict = judge(found, work.config.dtype, adapter=work.source.adapter is not None)
-        outputs = [Output(path, "model", produced_by="llamafactory") for path in sorted(run.payload.iterdir()) if path.is_file()]
-        handoff = {"model": run.payload.name, "name": work.source.name, "dtype": work.config.dtype, "template": work.source.template,
-                   "finetuning_type": work.source.finetuning_type, "trust_remote_code": work.config.trust_remote_code, "probe": {"prompt": work.config.probe}}
-        return Outcome(outputs, verdict.findings, verdict.metrics | {"changes": changes}, handoff, verdict.not_exercised)
+        outputs = [
+            Output(path, "model", produced_by="llamafactory")
+            for path in sorted(run.payload.iterdir())
+            if path.is_file()
+        ]
+        handoff = {
+            "model": run.payload.name,
+            "name": work.source.name,
+            "dtype": work.config.dtype,
+            "template": work.source.template,
+            "finetuning_type": work.source.finetuning_type,
+            "trust_remote_code": work.config.trust_remote_code,
+            "probe": {"prompt": work.config.probe},
+        }
+        return Outcome(
+            outputs, verdict.findings, verdict.metrics | {"changes": changes}, handoff, verdict.not_exercised
+        )
 
     def verify(self, plan: Plan, outcome: Outcome, run: Run) -> Sequence[Finding]:  # noqa: ARG002 - the files are looked at, not what was said of them
         """Every shard is whole on disk and the index fits: the last look before it is published."""
@@ -85,8 +110,14 @@ class ExportStage(Stage[ExportConfig]):
 
     def _merge(self, work: _Work, run: Run) -> None:
         source, config = work.source, work.config
-        args: dict[str, Any] = {"model_name_or_path": source.model, "export_dir": str(run.payload), "export_size": config.shard_size, "export_device": "cpu",
-                                "infer_dtype": config.dtype, "trust_remote_code": config.trust_remote_code}
+        args: dict[str, Any] = {
+            "model_name_or_path": source.model,
+            "export_dir": str(run.payload),
+            "export_size": config.shard_size,
+            "export_device": "cpu",
+            "infer_dtype": config.dtype,
+            "trust_remote_code": config.trust_remote_code,
+        }
         if source.template:
             args["template"] = source.template
         if source.adapter is not None:
@@ -98,16 +129,31 @@ class ExportStage(Stage[ExportConfig]):
         stem = Path(script).stem
         job_file, result = run.logs / f"{stem}.json", run.logs / f"{stem}.result.json"
         write_atomic(job_file, json.dumps({**job, "result": str(result)}, indent=2, ensure_ascii=False))
-        variables = {**work.environment, "HF_HOME": str(run.cache / "huggingface"), "LLAMAFACTORY_VERBOSITY": "WARN", "TQDM_DISABLE": "1", "PYTHONUTF8": "1"}
+        variables = {
+            **work.environment,
+            "HF_HOME": str(run.cache / "huggingface"),
+            "LLAMAFACTORY_VERBOSITY": "WARN",
+            "TQDM_DISABLE": "1",
+            "PYTHONUTF8": "1",
+        }
         if not Path(work.source.model).is_dir():
             del variables["HF_HOME"]  # a hub's models stay where the user keeps them
-        done = run.call([str(work.python), str(_INSIDE / script), str(job_file)], log="export.log", cwd=run.scratch, extra_env=variables, check=False)
+        done = run.call(
+            [str(work.python), str(_INSIDE / script), str(job_file)],
+            log="export.log",
+            cwd=run.scratch,
+            extra_env=variables,
+            check=False,
+        )
         try:
             found: dict[str, Any] = json.loads(result.read_text(encoding="utf-8"))
         except (OSError, ValueError) as error:
             tail = [line for line in done.output.splitlines() if line.strip()][-4:]
-            raise AmdflowError(f"{stem} ended with exit status {done.returncode} and said nothing" + "".join(f"\n    {line[:300]}" for line in tail),
-                               hint=f"its log: {run.logs / 'export.log'}") from error
+            raise AmdflowError(
+                f"{stem} ended with exit status {done.returncode} and said nothing"
+                + "".join(f"\n    {line[:300]}" for line in tail),
+                hint=f"its log: {run.logs / 'export.log'}",
+            ) from error
         if found.get("error"):
             what = "the model cannot be exported" if stem == "merge" else "the exported model cannot be verified"
             raise AmdflowError(f"{what}: {found['error']}", hint=f"its log: {run.logs / 'export.log'}")
@@ -116,8 +162,14 @@ class ExportStage(Stage[ExportConfig]):
 
 def _check_job(work: _Work, run: Run) -> dict[str, Any]:
     source = work.source
-    return {"model": str(run.payload), "base": source.model, "adapter": str(source.adapter) if source.adapter else None,
-            "prompts": [*_PROMPTS, work.config.probe], "probe": work.config.probe, "trust_remote_code": work.config.trust_remote_code}
+    return {
+        "model": str(run.payload),
+        "base": source.model,
+        "adapter": str(source.adapter) if source.adapter else None,
+        "prompts": [*_PROMPTS, work.config.probe],
+        "probe": work.config.probe,
+        "trust_remote_code": work.config.trust_remote_code,
+    }
 
 
 STAGE = ExportStage()

@@ -39,7 +39,9 @@ def is_complete(folder: Path) -> bool:
             read_header(file)
     except (OSError, ValueError, KeyError, TypeError, UsageError):
         return False
-    sharded = any(folder.glob("global_step*")) or any(folder.glob("pytorch_model_fsdp*")) or any(folder.glob("optimizer_*"))
+    sharded = (
+        any(folder.glob("global_step*")) or any(folder.glob("pytorch_model_fsdp*")) or any(folder.glob("optimizer_*"))
+    )
     if sharded:
         return True
     return bool(weights) and zipfile.is_zipfile(folder / "optimizer.pt") and (folder / "scheduler.pt").is_file()

@@ -41,8 +41,10 @@ def check_dataset(dataset: Dataset, stage: str, file_types: Mapping[str, str]) -
     """
     if dataset.files and dataset.ranking != (stage in _PAIRED):
         want = "needs" if stage in _PAIRED else "cannot use"
-        raise UsageError(f'dataset {dataset.name}: stage {stage} {want} pairs of a chosen and a rejected answer ("ranking": true)',
-                         hint="choose another dataset or stage")
+        raise UsageError(
+            f'dataset {dataset.name}: stage {stage} {want} pairs of a chosen and a rejected answer ("ranking": true)',
+            hint="choose another dataset or stage",
+        )
     total, findings = 0, []
     for path in dataset.files:
         loader = file_types.get(path.suffix[1:], "")
@@ -69,16 +71,20 @@ def _check_file(path: Path, loader: str, dataset: Dataset, stage: str) -> tuple[
         _check_columns(path, dataset, seen)
     blank = problems.pop(_BLANK, None)
     for problem, lines in problems.items():
-        raise UsageError(f"{path}: {lines.count} of {count} rows {problem}: {lines}",
-                         hint="mend or delete them: LLaMA-Factory would drop or misread such rows without a word")
+        raise UsageError(
+            f"{path}: {lines.count} of {count} rows {problem}: {lines}",
+            hint="mend or delete them: LLaMA-Factory would drop or misread such rows without a word",
+        )
     return count, [_blank_finding(path, lines=blank, count=count)] if blank else []
 
 
 def _check_columns(path: Path, dataset: Dataset, seen: set[str]) -> None:
     for meaning, column in dataset.columns.items():
         if column not in seen:
-            raise UsageError(f"{path} has no column {column!r}{nearest(column, sorted(seen))}, which dataset {dataset.name} uses as {meaning}",
-                             hint=f"columns there: {', '.join(sorted(seen))}; map them under `columns` in dataset_info.json")
+            raise UsageError(
+                f"{path} has no column {column!r}{nearest(column, sorted(seen))}, which dataset {dataset.name} uses as {meaning}",
+                hint=f"columns there: {', '.join(sorted(seen))}; map them under `columns` in dataset_info.json",
+            )
 
 
 def _judge_for(dataset: Dataset, stage: str) -> Callable[[dict[str, Any]], str]:
@@ -88,7 +94,9 @@ def _judge_for(dataset: Dataset, stage: str) -> Callable[[dict[str, Any]], str]:
         return lambda row: _judge_chat(row, dataset)
     if dataset.ranking:
         sides = [columns.get(side, side) for side in ("chosen", "rejected")]
-        return lambda row: next((f"have no text in {side!r}" for side in sides if not isinstance(row.get(side), str)), "")
+        return lambda row: next(
+            (f"have no text in {side!r}" for side in sides if not isinstance(row.get(side), str)), ""
+        )
     if stage in ("pt", "ppo"):
         prompt = columns.get("prompt", "")
         return lambda row: "" if row.get(prompt) else f"have nothing in {prompt!r}"
@@ -116,24 +124,40 @@ def _judge_chat(row: dict[str, Any], dataset: Dataset) -> str:
     if not isinstance(messages, list) or not all(isinstance(message, dict) for message in messages):
         return "have no list of messages"
     roles = [message.get(tags.get("role_tag") or "") for message in messages]
-    if any(not isinstance(message.get(tags.get("content_tag") or ""), str) and not message.get("tool_calls") for message in messages):
+    if any(
+        not isinstance(message.get(tags.get("content_tag") or ""), str) and not message.get("tool_calls")
+        for message in messages
+    ):
         return "have a message without text"
     if roles and roles[0] == tags.get("system_tag"):
         roles = roles[1:]
     if dataset.formatting == "openai":
         # Several tool answers in a row count as one.
-        roles = [role for index, role in enumerate(roles) if role != tags.get("observation_tag") or index + 1 == len(roles) or roles[index + 1] != role]
+        roles = [
+            role
+            for index, role in enumerate(roles)
+            if role != tags.get("observation_tag") or index + 1 == len(roles) or roles[index + 1] != role
+        ]
     sides = ({tags.get("user_tag"), tags.get("observation_tag")}, {tags.get("assistant_tag"), tags.get("function_tag")})
     if any(role not in sides[index % 2] for index, role in enumerate(roles)):
         return "have roles that do not alternate as the tags say"
     if len(roles) % 2 != (1 if dataset.ranking else 0) or not roles:
         return "end on the wrong side of the conversation"
-    if dataset.ranking and any(not isinstance(row.get(dataset.columns.get(side, "")), dict) for side in ("chosen", "rejected")):
+    if dataset.ranking and any(
+        not isinstance(row.get(dataset.columns.get(side, "")), dict) for side in ("chosen", "rejected")
+    ):
         return "lack a chosen or rejected message"
     return "" if dataset.ranking or str(messages[-1].get(tags.get("content_tag") or "", "-")).strip() else _BLANK
 
 
 def _blank_finding(path: Path, *, lines: _Lines, count: int) -> Finding:
-    return Finding(id="AMF5001", severity=Severity.SILENT, title="Blank answers in the training data", path=path.name, line=lines.first[0],
-                   message=f"{lines.count} of {count} rows have a blank answer ({lines}): the model learns to say nothing",
-                   fix="fill the answers in, or delete these rows", extra={"lines": lines.first, "count": lines.count})
+    return Finding(
+        id="AMF5001",
+        severity=Severity.SILENT,
+        title="Blank answers in the training data",
+        path=path.name,
+        line=lines.first[0],
+        message=f"{lines.count} of {count} rows have a blank answer ({lines}): the model learns to say nothing",
+        fix="fill the answers in, or delete these rows",
+        extra={"lines": lines.first, "count": lines.count},
+    )

@@ -17,7 +17,14 @@ from amdflow.files import canonical_json, sha256_file, sha256_text, write_atomic
 
 PROBE = Path(__file__).parent / "inside" / "probe.py"
 # What changes an answer besides the installed packages.
-_VARIABLES = ("HF_ENDPOINT", "HF_HOME", "HF_HUB_CACHE", "HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES", "CUDA_VISIBLE_DEVICES")
+_VARIABLES = (
+    "HF_ENDPOINT",
+    "HF_HOME",
+    "HF_HUB_CACHE",
+    "HIP_VISIBLE_DEVICES",
+    "ROCR_VISIBLE_DEVICES",
+    "CUDA_VISIBLE_DEVICES",
+)
 
 
 @dataclass(frozen=True)
@@ -48,10 +55,21 @@ class EngineFacts:
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> EngineFacts:
         """From the answer of ``inside/probe.py``."""
-        fields = {name: Field(frozenset(item["kinds"]), tuple(item["choices"]), item["default"]) for name, item in data["fields"].items()}
-        return cls(fields=fields, templates=tuple(data["templates"]), file_types=dict(data["file_types"]), modules=frozenset(data["modules"]),
-                   flash_attention_2=data["flash_attention_2"], bf16_gpu=data["bf16_gpu"], gpus=data["gpus"],
-                   hub_endpoint=data["hub_endpoint"], hub_cache=Path(data["hub_cache"]))
+        fields = {
+            name: Field(frozenset(item["kinds"]), tuple(item["choices"]), item["default"])
+            for name, item in data["fields"].items()
+        }
+        return cls(
+            fields=fields,
+            templates=tuple(data["templates"]),
+            file_types=dict(data["file_types"]),
+            modules=frozenset(data["modules"]),
+            flash_attention_2=data["flash_attention_2"],
+            bf16_gpu=data["bf16_gpu"],
+            gpus=data["gpus"],
+            hub_endpoint=data["hub_endpoint"],
+            hub_cache=Path(data["hub_cache"]),
+        )
 
 
 def probe(python: Path, packages: Mapping[str, str], environment: Mapping[str, str], cache: Path) -> EngineFacts:
@@ -59,7 +77,13 @@ def probe(python: Path, packages: Mapping[str, str], environment: Mapping[str, s
 
     Raises EnvironmentProblem when it cannot even be imported.
     """
-    identity = [str(python), dict(packages), sha256_file(PROBE), platform.node(), {name: os.environ.get(name) for name in _VARIABLES}]
+    identity = [
+        str(python),
+        dict(packages),
+        sha256_file(PROBE),
+        platform.node(),
+        {name: os.environ.get(name) for name in _VARIABLES},
+    ]
     remembered = cache / f"llamafactory-{sha256_text(canonical_json(identity))[:20]}.json"
     try:
         return EngineFacts.from_json(json.loads(remembered.read_text(encoding="utf-8")))
@@ -73,8 +97,16 @@ def probe(python: Path, packages: Mapping[str, str], environment: Mapping[str, s
 def _ask(python: Path, environment: Mapping[str, str]) -> str:
     with tempfile.TemporaryDirectory(prefix="amdflow-probe-") as folder:
         result = Path(folder) / "facts.json"
-        done = process.run([str(python), str(PROBE), str(result)], env=os.environ | environment, cwd=Path(folder), timeout=300, check=False)
+        done = process.run(
+            [str(python), str(PROBE), str(result)],
+            env=os.environ | environment,
+            cwd=Path(folder),
+            timeout=300,
+            check=False,
+        )
         if done.returncode or not result.is_file():
             last = next((line for line in reversed(done.output.splitlines()) if line.strip()), "it said nothing")
-            raise EnvironmentProblem(f"LLaMA-Factory cannot be used from {python}: {last[:300]}", hint="amdflow toolchain install finetune")
+            raise EnvironmentProblem(
+                f"LLaMA-Factory cannot be used from {python}: {last[:300]}", hint="amdflow toolchain install finetune"
+            )
         return result.read_text(encoding="utf-8")

@@ -96,7 +96,14 @@ def summarize(events: Iterable[Event]) -> History:
             last = event["time"]
         elif event["event"] == "log" and isinstance(event.get("eval_loss"), float):
             evaluations[step] = event["eval_loss"]
-    return History(sorted(loss.items()), sorted(evaluations.items()), tokens, tokens / seconds if seconds else 0.0, seconds, resumed)
+    return History(
+        sorted(loss.items()),
+        sorted(evaluations.items()),
+        tokens,
+        tokens / seconds if seconds else 0.0,
+        seconds,
+        resumed,
+    )
 
 
 def thin(points: list[tuple[int, float]], limit: int = 200) -> list[tuple[int, float]]:

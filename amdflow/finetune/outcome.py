@@ -27,13 +27,23 @@ def collect(job: Job, kernels: Mapping[str, Sequence[str]], result: Result, run:
     """Outputs, metrics and handoff of a finished training."""
     kind = kind_of_result(job.args)
     _open_up(run)
-    outputs = [Output(path, role, produced_by="llamafactory") for path in sorted(run.payload.iterdir()) if path.is_file() and (role := _role(path, kind))]
+    outputs = [
+        Output(path, role, produced_by="llamafactory")
+        for path in sorted(run.payload.iterdir())
+        if path.is_file() and (role := _role(path, kind))
+    ]
     base = portable(job.base.folder, run.root) if job.base.folder else job.base.name
     handoff = {
-        "base_model": base, "base_name": job.base.name, "base_is_local": job.base.folder is not None,
-        "finetuning_type": job.args.get("finetuning_type", "lora"), "stage": job.args.get("stage", "sft"),
-        "adapter": run.payload.name if kind == "adapter" else None, "model": run.payload.name if kind == "model" else None,
-        "template": job.args.get("template") or "", "trust_remote_code": bool(job.args.get("trust_remote_code")), "kernels_available": dict(kernels),
+        "base_model": base,
+        "base_name": job.base.name,
+        "base_is_local": job.base.folder is not None,
+        "finetuning_type": job.args.get("finetuning_type", "lora"),
+        "stage": job.args.get("stage", "sft"),
+        "adapter": run.payload.name if kind == "adapter" else None,
+        "model": run.payload.name if kind == "model" else None,
+        "template": job.args.get("template") or "",
+        "trust_remote_code": bool(job.args.get("trust_remote_code")),
+        "kernels_available": dict(kernels),
     }
     return Outcome(outputs, job.findings, _metrics(job, result, run.root), handoff, _not_exercised(result))
 
@@ -59,12 +69,19 @@ def _metrics(job: Job, result: Result, root: Path) -> dict[str, Any]:
     history, facts = result.history, result.facts
     tail = [loss for _step, loss in history.loss[-10:]]
     figures = {
-        "config": portable(job.source, root), "base_model": job.base.name, "rows": job.rows,
-        "steps": history.loss[-1][0] if history.loss else 0, "resumed_from": history.resumed_from,
-        "first_loss": round(history.loss[0][1], 6) if tail else None, "final_loss": round(tail[-1], 6) if tail else None,
+        "config": portable(job.source, root),
+        "base_model": job.base.name,
+        "rows": job.rows,
+        "steps": history.loss[-1][0] if history.loss else 0,
+        "resumed_from": history.resumed_from,
+        "first_loss": round(history.loss[0][1], 6) if tail else None,
+        "final_loss": round(tail[-1], 6) if tail else None,
         "mean_loss_of_last_10_steps": round(sum(tail) / len(tail), 6) if tail else None,
-        "tokens": history.tokens, "tokens_per_second": round(history.tokens_per_second, 1), "train_seconds": round(history.train_seconds, 1),
-        "loss": _rounded(history.loss), "eval_loss": _rounded(history.evaluations),
+        "tokens": history.tokens,
+        "tokens_per_second": round(history.tokens_per_second, 1),
+        "train_seconds": round(history.train_seconds, 1),
+        "loss": _rounded(history.loss),
+        "eval_loss": _rounded(history.evaluations),
     }
     return figures | {name: facts.get(name) for name in ("device", "processes", "peak_rss_mb", "peak_gpu_mb")}
 

@@ -9,7 +9,15 @@ from pathlib import Path
 from typing import Any
 
 # Keys whose value is a path, or may be one; those of the second kind may also be a hub id or a mapping.
-_PATHS = ("media_dir", "tokenized_path", "new_special_tokens_config", "resume_from_checkpoint", "cache_dir", "liger_kernel_config", "accelerator_config")
+_PATHS = (
+    "media_dir",
+    "tokenized_path",
+    "new_special_tokens_config",
+    "resume_from_checkpoint",
+    "cache_dir",
+    "liger_kernel_config",
+    "accelerator_config",
+)
 _MAYBE_PATHS = ("model_name_or_path", "dataset_dir", "deepspeed", "fsdp_config", "ref_model", "reward_model")
 _MAYBE_LISTS = ("adapter_name_or_path", "ref_model_adapters", "reward_model_adapters")
 # Ours, or set by us for every run.
@@ -31,7 +39,11 @@ class Places:
         if relative.is_absolute():
             return relative if relative.exists() else None
         here = Path.cwd()
-        for folder, name in ((here, ""), (self.workspace, "the workspace"), (self.config.parent, f"the folder of {self.config.name}")):
+        for folder, name in (
+            (here, ""),
+            (self.workspace, "the workspace"),
+            (self.config.parent, f"the folder of {self.config.name}"),
+        ):
             if (folder / relative).exists():
                 if name and folder.resolve() != here.resolve():
                     self.notes.append(f"{value} is taken relative to {name} ({folder})")
@@ -47,7 +59,9 @@ class Places:
                 resolved[key] = str(found) if found else resolved[key]
         for key in _MAYBE_LISTS:
             if isinstance(resolved.get(key), str):
-                resolved[key] = ",".join(str(self.find(part.strip()) or part.strip()) for part in resolved[key].split(","))
+                resolved[key] = ",".join(
+                    str(self.find(part.strip()) or part.strip()) for part in resolved[key].split(",")
+                )
         return resolved
 
 

@@ -22,8 +22,15 @@ from amdflow.pipeline.stage import Input
 
 # Config key -> the package it needs.
 _NEEDS = {
-    "deepspeed": "deepspeed", "use_unsloth": "unsloth", "enable_liger_kernel": "liger_kernel", "quantization_bit": "bitsandbytes",
-    "use_swanlab": "swanlab", "plot_loss": "matplotlib", "use_galore": "galore_torch", "use_apollo": "apollo_torch", "use_badam": "badam",
+    "deepspeed": "deepspeed",
+    "use_unsloth": "unsloth",
+    "enable_liger_kernel": "liger_kernel",
+    "quantization_bit": "bitsandbytes",
+    "use_swanlab": "swanlab",
+    "plot_loss": "matplotlib",
+    "use_galore": "galore_torch",
+    "use_apollo": "apollo_torch",
+    "use_badam": "badam",
     "use_adam_mini": "adam_mini",
 }
 _REPORTERS = ("wandb", "tensorboard", "swanlab")
@@ -63,31 +70,41 @@ def check_job(source: Path, values: Mapping[str, Any], facts: EngineFacts, works
         findings += found
     _check_resume(source, args)
     if "output_dir" in values:
-        places.notes.append(f"output_dir {values['output_dir']} is replaced: the result goes to the stage's own folder (or --output)")
+        places.notes.append(
+            f"output_dir {values['output_dir']} is replaced: the result goes to the stage's own folder (or --output)"
+        )
     return Job(source, args, base, tuple(datasets), rows, tuple(findings), tuple(places.notes))
 
 
 def _check_template(source: Path, args: Mapping[str, Any], facts: EngineFacts) -> None:
     template = args.get("template")
     if template is not None and template not in facts.templates:
-        raise UsageError(f"{source}: template {template!r} is not known{nearest(str(template), facts.templates)}",
-                         hint=f"the installed LLaMA-Factory has {len(facts.templates)} templates; none at all takes the tokenizer's own")
+        raise UsageError(
+            f"{source}: template {template!r} is not known{nearest(str(template), facts.templates)}",
+            hint=f"the installed LLaMA-Factory has {len(facts.templates)} templates; none at all takes the tokenizer's own",
+        )
 
 
 def _check_engine(source: Path, args: Mapping[str, Any], facts: EngineFacts, *, gpu: bool) -> None:
     attention = args.get("flash_attn")
     if attention == "fa2" and not facts.flash_attention_2:
-        raise EnvironmentProblem(f"{source}: flash_attn: fa2 needs the package flash-attn, which is not installed; LLaMA-Factory would go on without it",
-                                 hint="use flash_attn: sdpa, or install flash-attn for ROCm into the fine-tuning environment")
+        raise EnvironmentProblem(
+            f"{source}: flash_attn: fa2 needs the package flash-attn, which is not installed; LLaMA-Factory would go on without it",
+            hint="use flash_attn: sdpa, or install flash-attn for ROCm into the fine-tuning environment",
+        )
     if attention == "fa3":
-        raise EnvironmentProblem(f"{source}: flash_attn: fa3 is not available in this LLaMA-Factory", hint="use flash_attn: sdpa or fa2")
+        raise EnvironmentProblem(
+            f"{source}: flash_attn: fa3 is not available in this LLaMA-Factory", hint="use flash_attn: sdpa or fa2"
+        )
     reporters = args.get("report_to") or []
     needed = {package: key for key, package in _NEEDS.items() if args.get(key)}
     needed |= {name: f"report_to: {name}" for name in _REPORTERS if name == reporters or name in names_of(reporters)}
     for package, key in needed.items():
         if package not in facts.modules:
-            raise EnvironmentProblem(f"{source}: {key} needs the package {package.replace('_', '-')}, which the fine-tuning environment does not have",
-                                     hint=f"install it there, or remove {key.partition(':')[0]} from the config")
+            raise EnvironmentProblem(
+                f"{source}: {key} needs the package {package.replace('_', '-')}, which the fine-tuning environment does not have",
+                hint=f"install it there, or remove {key.partition(':')[0]} from the config",
+            )
     if not gpu:
         _check_cpu(source, args)
 
@@ -95,16 +112,23 @@ def _check_engine(source: Path, args: Mapping[str, Any], facts: EngineFacts, *, 
 def _check_cpu(source: Path, args: Mapping[str, Any]) -> None:
     for key in ("fp16", "pure_bf16", "tf32", "fp8"):
         if args.get(key):
-            raise EnvironmentProblem(f"{source}: {key} needs a GPU, and the fine-tuning environment sees none", hint="on a CPU: bf16: true and use_cpu: true")
+            raise EnvironmentProblem(
+                f"{source}: {key} needs a GPU, and the fine-tuning environment sees none",
+                hint="on a CPU: bf16: true and use_cpu: true",
+            )
     if args.get("bf16") and not args.get("use_cpu"):
-        raise EnvironmentProblem(f"{source}: bf16 without a GPU needs use_cpu: true", hint="amdflow finetune CONFIG use_cpu=true")
+        raise EnvironmentProblem(
+            f"{source}: bf16 without a GPU needs use_cpu: true", hint="amdflow finetune CONFIG use_cpu=true"
+        )
 
 
 def _check_resume(source: Path, args: Mapping[str, Any]) -> None:
     given = args.get("resume_from_checkpoint")
     if given and (not Path(given).is_dir() or not is_complete(Path(given))):
-        raise UsageError(f"{source}: resume_from_checkpoint: {given} is not a complete checkpoint",
-                         hint="name a checkpoint-N folder; an interrupted amdflow run finds its own")
+        raise UsageError(
+            f"{source}: resume_from_checkpoint: {given} is not a complete checkpoint",
+            hint="name a checkpoint-N folder; an interrupted amdflow run finds its own",
+        )
 
 
 def inputs_of(job: Job, root: Path) -> list[Input]:
@@ -118,12 +142,19 @@ def inputs_of(job: Job, root: Path) -> list[Input]:
             files.append(Input(f"{key}/{portable(Path(value), root)}", Path(value), "config"))
     for folder in str(job.args.get("adapter_name_or_path") or "").split(","):
         if folder and os.path.isdir(folder):
-            files += [Input(f"adapter/{path.name}", path, "model") for path in sorted(Path(folder).iterdir()) if path.is_file()]
+            files += [
+                Input(f"adapter/{path.name}", path, "model")
+                for path in sorted(Path(folder).iterdir())
+                if path.is_file()
+            ]
     return files
 
 
 def describe(job: Job, root: Path) -> dict[str, Any]:
     """The config as it counts for freshness: every value, paths relative to the workspace, the registry entries used."""
-    values = {key: portable(Path(value), root) if isinstance(value, str) and value.startswith("/") else value for key, value in job.args.items()}
+    values = {
+        key: portable(Path(value), root) if isinstance(value, str) and value.startswith("/") else value
+        for key, value in job.args.items()
+    }
     entries = {dataset.name: dict(dataset.entry) for dataset in job.datasets}
     return {**values, **({REGISTRY.removesuffix(".json"): entries} if entries else {})}

@@ -16,12 +16,37 @@ from amdflow.finetune.engine import EngineFacts, Field
 
 # Inclusive lower bound, exclusive upper bound (None: none).
 _RANGES: Mapping[str, tuple[float | None, float | None]] = {
-    **dict.fromkeys(("cutoff_len", "max_samples", "per_device_train_batch_size", "per_device_eval_batch_size", "gradient_accumulation_steps",
-                     "preprocessing_num_workers", "preprocessing_batch_size", "lora_rank", "lora_alpha", "ddp_timeout", "save_total_limit"), (1, None)),
-    **dict.fromkeys(("warmup_steps", "weight_decay", "max_grad_norm", "val_size", "dataloader_num_workers", "seed"), (0, None)),
+    **dict.fromkeys(
+        (
+            "cutoff_len",
+            "max_samples",
+            "per_device_train_batch_size",
+            "per_device_eval_batch_size",
+            "gradient_accumulation_steps",
+            "preprocessing_num_workers",
+            "preprocessing_batch_size",
+            "lora_rank",
+            "lora_alpha",
+            "ddp_timeout",
+            "save_total_limit",
+        ),
+        (1, None),
+    ),
+    **dict.fromkeys(
+        ("warmup_steps", "weight_decay", "max_grad_norm", "val_size", "dataloader_num_workers", "seed"), (0, None)
+    ),
     **dict.fromkeys(("lora_dropout", "adam_beta1", "adam_beta2", "label_smoothing_factor"), (0, 1)),
 }
-_POSITIVE = ("learning_rate", "num_train_epochs", "logging_steps", "save_steps", "eval_steps", "adam_epsilon", "neftune_noise_alpha", "pref_beta")
+_POSITIVE = (
+    "learning_rate",
+    "num_train_epochs",
+    "logging_steps",
+    "save_steps",
+    "eval_steps",
+    "adam_epsilon",
+    "neftune_noise_alpha",
+    "pref_beta",
+)
 _QUANTIZATION_BITS = (2, 3, 4, 5, 6, 8)
 
 
@@ -73,7 +98,9 @@ def _read(path: Path) -> dict[str, Any]:
     except OSError as error:
         raise UsageError(f"cannot read {path}: {error.strerror}", hint="check the path") from error
     except ValueError as error:
-        raise UsageError(f"{path}: not valid JSON: {error}", hint="mend it there, or write the config as YAML") from error
+        raise UsageError(
+            f"{path}: not valid JSON: {error}", hint="mend it there, or write the config as YAML"
+        ) from error
     if not isinstance(data, dict):
         raise UsageError(f"{path} does not hold a mapping of keys to values", hint='write {"key": value, ...}')
     return data
@@ -84,7 +111,9 @@ def _put(data: dict[str, Any], parts: Sequence[str], value: Any, key: str) -> No
     for folder in folders:
         inner = data.setdefault(folder, {})
         if not isinstance(inner, dict):
-            raise UsageError(f"override {key}: {folder} is not a mapping in the config", hint=f"override {folder} as a whole")
+            raise UsageError(
+                f"override {key}: {folder} is not a mapping in the config", hint=f"override {folder} as a whole"
+            )
         data = inner
     data[last] = value
 
@@ -103,11 +132,17 @@ def _typed(path: Path, key: str, value: Any, field: Field) -> Any:
         value = str(value)
     if not _fits(value, field):
         wanted = " or ".join(sorted(field.kinds - {"none"}))
-        default = f"the default is {field.default!r}" if field.default is not None else "see LLaMA-Factory's documentation of this key"
+        default = (
+            f"the default is {field.default!r}"
+            if field.default is not None
+            else "see LLaMA-Factory's documentation of this key"
+        )
         raise UsageError(f"{path}: {key} must be {wanted}, not {value!r}", hint=default)
     if field.choices and value not in field.choices:
         choices = [str(choice) for choice in field.choices]
-        raise UsageError(f"{path}: {key} cannot be {value!r}{nearest(str(value), choices)}", hint=f"one of: {', '.join(choices)}")
+        raise UsageError(
+            f"{path}: {key} cannot be {value!r}{nearest(str(value), choices)}", hint=f"one of: {', '.join(choices)}"
+        )
     return value
 
 
@@ -124,7 +159,9 @@ def _number(text: str) -> Any:
 
 def _fits(value: Any, field: Field) -> bool:
     kind = type(value).__name__
-    return kind in field.kinds or (kind == "int" and "float" in field.kinds) or (kind == "list" and "str" in field.kinds)
+    return (
+        kind in field.kinds or (kind == "int" and "float" in field.kinds) or (kind == "list" and "str" in field.kinds)
+    )
 
 
 def _check_ranges(path: Path, values: Mapping[str, Any]) -> None:
@@ -134,7 +171,9 @@ def _check_ranges(path: Path, values: Mapping[str, Any]) -> None:
         if isinstance(value, float) and not math.isfinite(value):
             raise UsageError(f"{path}: {key} is {value}", hint="give it a finite number")
         if key in _POSITIVE and value <= 0:
-            raise UsageError(f"{path}: {key} must be greater than 0, not {value}", hint=f"set {key} to a positive number")
+            raise UsageError(
+                f"{path}: {key} must be greater than 0, not {value}", hint=f"set {key} to a positive number"
+            )
         low, high = _RANGES.get(key, (None, None))
         if (low is not None and value < low) or (high is not None and value >= high):
             limits = f"at least {low:g}" + (f" and below {high:g}" if high is not None else "")
@@ -144,7 +183,10 @@ def _check_ranges(path: Path, values: Mapping[str, Any]) -> None:
 
 def _check_combinations(path: Path, values: Mapping[str, Any]) -> None:
     if values.get("max_steps", -1) == 0 or values.get("max_steps", -1) < -1:
-        raise UsageError(f"{path}: max_steps is {values['max_steps']}: nothing would be trained", hint="give a positive number, or set num_train_epochs")
+        raise UsageError(
+            f"{path}: max_steps is {values['max_steps']}: nothing would be trained",
+            hint="give a positive number, or set num_train_epochs",
+        )
     if not values.get("do_train", False):
         raise UsageError(f"{path}: do_train is not true, so nothing would be trained", hint="add `do_train: true`")
     if (values.get("packing") or values.get("neat_packing")) and values.get("cutoff_len", 2048) < 2:

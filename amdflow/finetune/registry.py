@@ -14,9 +14,30 @@ from amdflow.errors import UsageError
 REGISTRY = "dataset_info.json"
 _ALPACA = {"prompt": "instruction", "query": "input", "response": "output"}
 _SHAREGPT = {"messages": "conversations"}
-_TAGS = {"role_tag": "from", "content_tag": "value", "user_tag": "human", "assistant_tag": "gpt", "observation_tag": "observation",
-         "function_tag": "function_call", "system_tag": "system"}
-_COLUMNS = ("prompt", "query", "response", "history", "messages", "system", "tools", "images", "videos", "audios", "chosen", "rejected", "kto_tag")
+_TAGS = {
+    "role_tag": "from",
+    "content_tag": "value",
+    "user_tag": "human",
+    "assistant_tag": "gpt",
+    "observation_tag": "observation",
+    "function_tag": "function_call",
+    "system_tag": "system",
+}
+_COLUMNS = (
+    "prompt",
+    "query",
+    "response",
+    "history",
+    "messages",
+    "system",
+    "tools",
+    "images",
+    "videos",
+    "audios",
+    "chosen",
+    "rejected",
+    "kto_tag",
+)
 _REMOTE = ("hf_hub_url", "ms_hub_url", "om_hub_url", "cloud_file_name")
 
 
@@ -50,18 +71,24 @@ def read_registry(folder: str, names: Sequence[str], file_types: Mapping[str, st
         return [Dataset(name, {"hub": name}, ()) for name in names]
     root = Path(folder)
     if not root.is_dir():
-        raise UsageError(f"dataset_dir: no such folder: {folder}", hint="set dataset_dir to the folder that holds dataset_info.json")
+        raise UsageError(
+            f"dataset_dir: no such folder: {folder}", hint="set dataset_dir to the folder that holds dataset_info.json"
+        )
     path = root / REGISTRY
     try:
         entries = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError as error:
-        raise UsageError(f"{folder} has no {REGISTRY}", hint=f'write one: {{"{names[0]}": {{"file_name": "{names[0]}.jsonl"}}}}') from error
+        raise UsageError(
+            f"{folder} has no {REGISTRY}", hint=f'write one: {{"{names[0]}": {{"file_name": "{names[0]}.jsonl"}}}}'
+        ) from error
     except OSError as error:
         raise UsageError(f"cannot read {path}: {error.strerror}", hint="check its permissions") from error
     except ValueError as error:
         raise UsageError(f"{path}: not valid JSON: {error}", hint="mend the file there") from error
     if not isinstance(entries, dict):
-        raise UsageError(f"{path} does not hold a mapping of dataset names", hint=f'write {{"{names[0]}": {{"file_name": ...}}}}')
+        raise UsageError(
+            f"{path} does not hold a mapping of dataset names", hint=f'write {{"{names[0]}": {{"file_name": ...}}}}'
+        )
     return [_read_entry(path, name, entries, file_types) for name in names]
 
 
@@ -72,13 +99,27 @@ def _read_entry(path: Path, name: str, entries: Mapping[str, Any], file_types: M
         raise UsageError(f"{path} has no dataset {name!r}{nearest(name, list(entries))}", hint=f"it has: {known}")
     formatting = entry.get("formatting", "alpaca")
     if formatting not in ("alpaca", "sharegpt", "openai"):
-        raise UsageError(f"{path}: {name}: formatting cannot be {formatting!r}", hint="one of: alpaca, sharegpt, openai")
-    return Dataset(name, entry, _files(path, name, entry, file_types), formatting, bool(entry.get("ranking")), _columns(entry, formatting), _tags(entry))
+        raise UsageError(
+            f"{path}: {name}: formatting cannot be {formatting!r}", hint="one of: alpaca, sharegpt, openai"
+        )
+    return Dataset(
+        name,
+        entry,
+        _files(path, name, entry, file_types),
+        formatting,
+        bool(entry.get("ranking")),
+        _columns(entry, formatting),
+        _tags(entry),
+    )
 
 
 def _columns(entry: Mapping[str, Any], formatting: str) -> dict[str, str]:
     # An entry with "columns" replaces all defaults: a meaning it leaves out is not looked up.
-    mapped = {meaning: entry["columns"].get(meaning) for meaning in _COLUMNS} if "columns" in entry else {**_ALPACA, **_SHAREGPT}
+    mapped = (
+        {meaning: entry["columns"].get(meaning) for meaning in _COLUMNS}
+        if "columns" in entry
+        else {**_ALPACA, **_SHAREGPT}
+    )
     unused = _SHAREGPT if formatting == "alpaca" else _ALPACA
     return {meaning: column for meaning, column in mapped.items() if column and meaning not in unused}
 
@@ -96,10 +137,14 @@ def _files(path: Path, name: str, entry: Mapping[str, Any], file_types: Mapping[
     place = path.parent / file_name
     files = tuple(sorted(place.iterdir())) if place.is_dir() else (place,)
     if not files or not all(file.is_file() for file in files):
-        raise UsageError(f"{path}: {name}: no such file: {place}", hint="check file_name; it is relative to dataset_dir")
+        raise UsageError(
+            f"{path}: {name}: no such file: {place}", hint="check file_name; it is relative to dataset_dir"
+        )
     if "script_url" in entry:
         return files
     types = {file_types.get(file.suffix[1:]) for file in files}
     if None in types or len(types) > 1:
-        raise UsageError(f"{path}: {name}: {place} is not one of the readable formats", hint=f"readable: {', '.join(file_types)}")
+        raise UsageError(
+            f"{path}: {name}: {place} is not one of the readable formats", hint=f"readable: {', '.join(file_types)}"
+        )
     return files

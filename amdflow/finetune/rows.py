@@ -24,7 +24,10 @@ def read_rows(path: Path, loader: str) -> Iterator[Row]:
     try:
         yield from _read_csv(path) if loader == "csv" else _read_json(path)
     except UnicodeDecodeError as error:
-        raise UsageError(f"{path} is not UTF-8 text", hint=f"convert it: iconv -f GB18030 -t UTF-8 {path.name} (or whatever encoding it has)") from error
+        raise UsageError(
+            f"{path} is not UTF-8 text",
+            hint=f"convert it: iconv -f GB18030 -t UTF-8 {path.name} (or whatever encoding it has)",
+        ) from error
     except OSError as error:
         raise UsageError(f"cannot read {path}: {error.strerror}", hint="check the path and its permissions") from error
 
@@ -43,7 +46,10 @@ def _read_lines(path: Path, lines: Iterator[str]) -> Iterator[Row]:
         try:
             row = json.loads(line)
         except ValueError as error:
-            raise UsageError(f"{path}:{number}: not valid JSON: {error}", hint="each line must be one whole JSON object; mend or delete this one") from error
+            raise UsageError(
+                f"{path}:{number}: not valid JSON: {error}",
+                hint="each line must be one whole JSON object; mend or delete this one",
+            ) from error
         yield _checked(path, number, row)
 
 
@@ -80,5 +86,8 @@ def _read_csv(path: Path) -> Iterator[Row]:
 
 def _checked(path: Path, line: int, row: Any) -> Row:
     if not isinstance(row, dict):
-        raise UsageError(f"{path}:{line}: a row must be an object with columns, not {type(row).__name__}", hint='write {"instruction": ..., "output": ...}')
+        raise UsageError(
+            f"{path}:{line}: a row must be an object with columns, not {type(row).__name__}",
+            hint='write {"instruction": ..., "output": ...}',
+        )
     return line, row

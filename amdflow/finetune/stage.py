@@ -56,7 +56,10 @@ class FinetuneStage(Stage[FinetuneConfig]):
         """Check config, model, data and environment."""
         config = request.config
         if not config.config:
-            raise UsageError("no training config is named", hint="amdflow finetune CONFIG.yaml, or set finetune.config in amdflow.yaml")
+            raise UsageError(
+                "no training config is named",
+                hint="amdflow finetune CONFIG.yaml, or set finetune.config in amdflow.yaml",
+            )
         source = request.path(config.config)
         recipe = read_recipe(source, config.overrides)
         engine = request.toolchain.engine("finetune")
@@ -69,7 +72,13 @@ class FinetuneStage(Stage[FinetuneConfig]):
             request.terminal.say(f"  {note}")
         tools = {name: engine.packages[name] for name in _TOOLS if name in engine.packages} | {"device": engine.device}
         work = _Work(job, launch, _available(request.upstream))
-        return Plan(describe(job, request.root) | {"processes": processes}, inputs_of(job, request.root), tools, _steps(work, request.root), job=work)
+        return Plan(
+            describe(job, request.root) | {"processes": processes},
+            inputs_of(job, request.root),
+            tools,
+            _steps(work, request.root),
+            job=work,
+        )
 
     def execute(self, plan: Plan, run: Run) -> Outcome:
         """Train, or go on where an interrupted attempt with the same inputs left off."""
@@ -97,7 +106,10 @@ STAGE = FinetuneStage()
 def _processes(config: FinetuneConfig, facts: EngineFacts) -> int:
     if config.processes != "auto":
         if facts.gpus and config.processes > facts.gpus:
-            raise UsageError(f"{config.processes} training processes, but the fine-tuning environment sees {facts.gpus} GPUs", hint="processes: auto")
+            raise UsageError(
+                f"{config.processes} training processes, but the fine-tuning environment sees {facts.gpus} GPUs",
+                hint="processes: auto",
+            )
         return config.processes
     return max(1, facts.gpus)
 
@@ -110,8 +122,18 @@ def _available(upstream: Upstream | None) -> dict[str, list[str]]:
 def _steps(work: _Work, root: Path) -> list[str]:
     job = work.job
     how = f"{job.args.get('stage', 'sft')}, {job.args.get('finetuning_type', 'lora')}"
-    length = f"{job.args['max_steps']} steps" if job.args.get("max_steps", -1) > 0 else f"{job.args.get('num_train_epochs', 3.0):g} epochs"
-    base = f"{job.base.name} ({job.base.weights.parameters / 1e6:.1f} M parameters)" if job.base.weights else job.base.name
+    length = (
+        f"{job.args['max_steps']} steps"
+        if job.args.get("max_steps", -1) > 0
+        else f"{job.args.get('num_train_epochs', 3.0):g} epochs"
+    )
+    base = (
+        f"{job.base.name} ({job.base.weights.parameters / 1e6:.1f} M parameters)" if job.base.weights else job.base.name
+    )
     data = ", ".join(dataset.name for dataset in job.datasets) or "tokenized data"
     steps = [f"train {base} on {data} ({job.rows} rows): {how}, {length}", f"config: {portable(job.source, root)}"]
-    return [*steps, f"with {work.launch.python}, {work.launch.processes} process(es)", *(f"finding: {finding.message}" for finding in job.findings)]
+    return [
+        *steps,
+        f"with {work.launch.python}, {work.launch.processes} process(es)",
+        *(f"finding: {finding.message}" for finding in job.findings),
+    ]

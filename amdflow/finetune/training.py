@@ -37,14 +37,20 @@ class Launch:
 
     def argv(self, job_file: Path) -> list[str]:
         """The command line; torchrun is started by us, so that ending it ends its workers."""
-        launcher = ["-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={self.processes}", "--max-restarts=0"] if self.torchrun else []
+        launcher = (
+            ["-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={self.processes}", "--max-restarts=0"]
+            if self.torchrun
+            else []
+        )
         return [str(self.python), *launcher, str(SCRIPT), str(job_file)]
 
     def variables(self, cache: Path, *, local: bool) -> dict[str, str]:
         """Environment of the training: caches stay in the workspace, a hub's models where the user keeps them."""
         home = {"HF_HOME": str(cache / "huggingface")} if local else {"HF_DATASETS_CACHE": str(cache / "datasets")}
         threads = self.environment.get("OMP_NUM_THREADS")
-        shared = {"OMP_NUM_THREADS": str(max(1, int(threads) // self.processes))} if threads and self.processes > 1 else {}
+        shared = (
+            {"OMP_NUM_THREADS": str(max(1, int(threads) // self.processes))} if threads and self.processes > 1 else {}
+        )
         return {**self.environment, **shared, **home, "PYTHONUTF8": "1", "LLAMAFACTORY_VERBOSITY": "WARN"}
 
 
@@ -66,12 +72,21 @@ def train(job: Job, launch: Launch, run: Run) -> Result:
     resume = _prepare(run)
     job_file = run.scratch / "job.json"
     args = _arguments(job, run.payload, resume)
-    write_atomic(job_file, json.dumps({"args": args, "events": str(events), "result": str(result)}, indent=2, ensure_ascii=False))
+    write_atomic(
+        job_file, json.dumps({"args": args, "events": str(events), "result": str(result)}, indent=2, ensure_ascii=False)
+    )
     first = len(read_events(events))
     with run.terminal.progress("training", unit="steps") as bar, followed(events, lambda event: _show(event, bar)):
         variables = launch.variables(run.cache, local=job.local)
-        done = run.call(launch.argv(job_file), log=LOG, cwd=run.scratch, extra_env=variables, check=False, grace=_GRACE_SECONDS,
-                        sweep_descendants=launch.torchrun)
+        done = run.call(
+            launch.argv(job_file),
+            log=LOG,
+            cwd=run.scratch,
+            extra_env=variables,
+            check=False,
+            grace=_GRACE_SECONDS,
+            sweep_descendants=launch.torchrun,
+        )
     said = read_events(events)
     if done.returncode or not result.is_file():
         raise _failure(done, said[first:], run.logs / LOG)
@@ -116,21 +131,33 @@ def _failure(done: Completed, events: list[Event], log: Path) -> AmdflowError:
     hint = f"the whole log: {log}"
     if "not_finite" in last:
         event = last["not_finite"]
-        return AmdflowError(f"training stopped at step {event['step']}: {event['what']} is {event['value']}",
-                            hint="lower learning_rate, set max_grad_norm: 1.0, use bf16 instead of fp16, or look for odd rows in the data")
+        return AmdflowError(
+            f"training stopped at step {event['step']}: {event['what']} is {event['value']}",
+            hint="lower learning_rate, set max_grad_norm: 1.0, use bf16 instead of fp16, or look for odd rows in the data",
+        )
     if "error" in last:
         event = last["error"]
         if "OutOfMemory" in event["type"] or "out of memory" in event["message"]:
             hint = "lower per_device_train_batch_size or cutoff_len, or use quantization_bit: 4"
-        return AmdflowError(f"LLaMA-Factory stopped at step {event['step']}: {event['type']}: {event['message']}", hint=hint)
+        return AmdflowError(
+            f"LLaMA-Factory stopped at step {event['step']}: {event['type']}: {event['message']}", hint=hint
+        )
     if done.returncode == _STOPPED or "stopped" in last:
         at = f" after step {last['stopped']['step']}, with a checkpoint" if "stopped" in last else ""
-        return AmdflowError(f"the training was ended from outside{at}", hint="run the same command again: it goes on from the last checkpoint")
+        return AmdflowError(
+            f"the training was ended from outside{at}",
+            hint="run the same command again: it goes on from the last checkpoint",
+        )
     if done.returncode == -signal.SIGKILL:
-        return AmdflowError("the training was killed (SIGKILL), most often because memory ran out",
-                            hint="lower per_device_train_batch_size or cutoff_len; the same command goes on from the last checkpoint")
+        return AmdflowError(
+            "the training was killed (SIGKILL), most often because memory ran out",
+            hint="lower per_device_train_batch_size or cutoff_len; the same command goes on from the last checkpoint",
+        )
     tail = [line for line in done.output.splitlines() if line.strip()][-6:]
-    return AmdflowError(f"the training ended with exit status {done.returncode}" + "".join(f"\n    {line[:300]}" for line in tail), hint=hint)
+    return AmdflowError(
+        f"the training ended with exit status {done.returncode}" + "".join(f"\n    {line[:300]}" for line in tail),
+        hint=hint,
+    )
 
 
 def _read_result(path: Path) -> dict[str, Any]:

@@ -12,7 +12,12 @@ import traceback
 from pathlib import Path
 from typing import Any
 
-TEXTS = ("The wavefront has 64 lanes.", "把 CUDA 内核移植到 HIP。", "for (int i = 0; i < 4096; ++i) { y[i] += 0.5f * x[i]; }", "naïve café — 3.14159")
+TEXTS = (
+    "The wavefront has 64 lanes.",
+    "把 CUDA 内核移植到 HIP。",
+    "for (int i = 0; i < 4096; ++i) { y[i] += 0.5f * x[i]; }",
+    "naïve café — 3.14159",
+)
 ANSWER_TOKENS = 64
 # Parameters up to which asking the model a question on a CPU takes seconds.
 SMALL = 3_000_000_000
@@ -39,9 +44,19 @@ def check_tensors(folder: Path) -> dict[str, Any]:
                     problems.append(f"tensor {name} in {path.name} holds NaN or infinite values")
     index = folder / "model.safetensors.index.json"
     listed = json.loads(index.read_text(encoding="utf-8"))["weight_map"] if index.is_file() else held
-    problems += [f"the index puts {name} into {place}, where it is not" for name, place in listed.items() if held.get(name) != place]
+    problems += [
+        f"the index puts {name} into {place}, where it is not"
+        for name, place in listed.items()
+        if held.get(name) != place
+    ]
     problems += [f"tensor {name} in {place} is not in the index" for name, place in held.items() if name not in listed]
-    return {"tensors": len(held), "parameters": parameters, "dtypes": dtypes, "shards": len(set(held.values())), "problems": problems}
+    return {
+        "tensors": len(held),
+        "parameters": parameters,
+        "dtypes": dtypes,
+        "shards": len(set(held.values())),
+        "problems": problems,
+    }
 
 
 def check_tokenizer(job: dict[str, Any]) -> tuple[dict[str, Any], list[list[int]]]:
@@ -66,7 +81,9 @@ def check_tokenizer(job: dict[str, Any]) -> tuple[dict[str, Any], list[list[int]
 def _ids(tokenizer: Any, prompt: str) -> list[int]:
     if not tokenizer.chat_template:
         return list(tokenizer(prompt)["input_ids"])
-    text = tokenizer.apply_chat_template([{"role": "user", "content": prompt}], tokenize=False, add_generation_prompt=True)
+    text = tokenizer.apply_chat_template(
+        [{"role": "user", "content": prompt}], tokenize=False, add_generation_prompt=True
+    )
     return list(tokenizer(text, add_special_tokens=False)["input_ids"])
 
 
@@ -77,7 +94,9 @@ def load(folder: str, trust: bool) -> tuple[Any, dict[str, Any]]:
 
     config = transformers.AutoConfig.from_pretrained(folder, trust_remote_code=trust)
     kind = getattr(transformers, (config.architectures or [""])[0], transformers.AutoModelForCausalLM)
-    model, info = kind.from_pretrained(folder, dtype=torch.float32, trust_remote_code=trust, output_loading_info=True, ignore_mismatched_sizes=True)
+    model, info = kind.from_pretrained(
+        folder, dtype=torch.float32, trust_remote_code=trust, output_loading_info=True, ignore_mismatched_sizes=True
+    )
     return model.eval(), info
 
 
@@ -108,24 +127,50 @@ def compare(first: list[Any], second: list[Any]) -> dict[str, float]:
     pairs = [(one[:, :width], two[:, :width]) for one, two in zip(first, second, strict=True)]
     largest = max(float(one.abs().max()) for one, _two in pairs)
     difference = max(float((one - two).abs().max()) for one, two in pairs)
-    agree = sum(int((one.argmax(-1) == two.argmax(-1)).sum()) for one, two in pairs) / sum(len(one) for one, _two in pairs)
-    divergence = max(float((one.log_softmax(-1).exp() * (one.log_softmax(-1) - two.log_softmax(-1))).sum(-1).max()) for one, two in pairs)
+    agree = sum(int((one.argmax(-1) == two.argmax(-1)).sum()) for one, two in pairs) / sum(
+        len(one) for one, _two in pairs
+    )
+    divergence = max(
+        float((one.log_softmax(-1).exp() * (one.log_softmax(-1) - two.log_softmax(-1))).sum(-1).max())
+        for one, two in pairs
+    )
     relative = difference / largest if largest else difference
-    return {"max_difference": difference, "largest_logit": largest, "relative": relative, "same_top_token": agree, "max_kl": divergence}
+    return {
+        "max_difference": difference,
+        "largest_logit": largest,
+        "relative": relative,
+        "same_top_token": agree,
+        "max_kl": divergence,
+    }
 
 
 def check_model(job: dict[str, Any], prompts: list[list[int]], parameters: int) -> dict[str, Any]:
     """Loading, shapes, logits against the trained model, and an answer to the probe."""
     needed, free = parameters * 4 * 1.3 / 2**20, available_mb()
     if needed > free:
-        return {"skipped": f"comparing logits needs {needed / 1024:.0f} GiB of memory, {free / 1024:.0f} are free", "problems": []}
+        return {
+            "skipped": f"comparing logits needs {needed / 1024:.0f} GiB of memory, {free / 1024:.0f} are free",
+            "problems": [],
+        }
     trained, plain = reference(job, prompts)
     model, info = load(job["model"], job["trust_remote_code"])
-    problems = [f"{name} tensors: {', '.join(map(str, list(info[key])[:3]))}" for key, name in
-                (("missing_keys", "missing"), ("unexpected_keys", "unexpected"), ("mismatched_keys", "misshapen")) if info.get(key)]
+    problems = [
+        f"{name} tensors: {', '.join(map(str, list(info[key])[:3]))}"
+        for key, name in (
+            ("missing_keys", "missing"),
+            ("unexpected_keys", "unexpected"),
+            ("mismatched_keys", "misshapen"),
+        )
+        if info.get(key)
+    ]
     mine = logits_of(model, prompts)
     answer = ask(model, job) if parameters <= SMALL else ""
-    return {"logits": compare(trained, mine), "adapter_effect": compare(trained, plain)["relative"] if plain else None, "answer": answer, "problems": problems}
+    return {
+        "logits": compare(trained, mine),
+        "adapter_effect": compare(trained, plain)["relative"] if plain else None,
+        "answer": answer,
+        "problems": problems,
+    }
 
 
 def ask(model: Any, job: dict[str, Any]) -> str:
@@ -136,7 +181,9 @@ def ask(model: Any, job: dict[str, Any]) -> str:
     tokenizer = AutoTokenizer.from_pretrained(job["model"], trust_remote_code=job["trust_remote_code"])
     ids = torch.tensor([_ids(tokenizer, job["probe"])])
     with torch.no_grad():
-        made = model.generate(input_ids=ids, attention_mask=torch.ones_like(ids), max_new_tokens=ANSWER_TOKENS, do_sample=False)
+        made = model.generate(
+            input_ids=ids, attention_mask=torch.ones_like(ids), max_new_tokens=ANSWER_TOKENS, do_sample=False
+        )
     return str(tokenizer.decode(made[0, ids.shape[1] :], skip_special_tokens=True)).strip()
 
 

@@ -16,8 +16,20 @@ import typing
 from pathlib import Path
 from typing import Any
 
-OPTIONAL = ("bitsandbytes", "deepspeed", "unsloth", "liger_kernel", "galore_torch", "apollo_torch", "badam", "adam_mini",
-            "wandb", "swanlab", "tensorboard", "matplotlib")
+OPTIONAL = (
+    "bitsandbytes",
+    "deepspeed",
+    "unsloth",
+    "liger_kernel",
+    "galore_torch",
+    "apollo_torch",
+    "badam",
+    "adam_mini",
+    "wandb",
+    "swanlab",
+    "tensorboard",
+    "matplotlib",
+)
 
 
 def describe(annotation: Any) -> dict[str, Any]:
@@ -62,7 +74,10 @@ def fields() -> dict[str, Any]:
             default = None if field.default is dataclasses.MISSING else field.default
             if isinstance(default, enum.Enum):
                 default = default.value
-            found[field.name] = {**describe(hints[field.name]), "default": default if isinstance(default, (bool, int, float, str)) else None}
+            found[field.name] = {
+                **describe(hints[field.name]),
+                "default": default if isinstance(default, (bool, int, float, str)) else None,
+            }
     return found
 
 

@@ -113,7 +113,9 @@ def agreed_to_stop(watch: Watch) -> bool:
     if WORLD == 1 or not torch.distributed.is_initialized():
         return watch.stop
     on_gpu = torch.distributed.get_backend() == "nccl"
-    flag = torch.tensor([int(watch.stop)], device=torch.device("cuda", int(os.environ.get("LOCAL_RANK", "0"))) if on_gpu else "cpu")
+    flag = torch.tensor(
+        [int(watch.stop)], device=torch.device("cuda", int(os.environ.get("LOCAL_RANK", "0"))) if on_gpu else "cpu"
+    )
     torch.distributed.all_reduce(flag, op=torch.distributed.ReduceOp.MAX)
     return bool(flag.item())
 
@@ -151,7 +153,14 @@ def make_callback(watch: Watch) -> Any:
             watch.loss = 0.0
 
         def on_step_end(self, _args: Any, state: Any, control: Any, **_: Any) -> None:
-            watch.emit("step", step=state.global_step, total=state.max_steps, loss=watch.loss, norm=_number(watch.norm), tokens=watch.tokens * WORLD)
+            watch.emit(
+                "step",
+                step=state.global_step,
+                total=state.max_steps,
+                loss=watch.loss,
+                norm=_number(watch.norm),
+                tokens=watch.tokens * WORLD,
+            )
             if agreed_to_stop(watch):
                 self.stopping = control.should_save = control.should_training_stop = True
 
@@ -181,8 +190,15 @@ def describe(watch: Watch, started: float) -> dict[str, Any]:
 
     gpu = torch.cuda.max_memory_allocated() if torch.cuda.is_available() else 0
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
-    return {"status": "finished", "step": watch.step, "seconds": round(time.time() - started, 3), "peak_rss_mb": memory, "peak_gpu_mb": gpu >> 20,
-            "device": "cuda" if gpu else "cpu", "processes": WORLD}
+    return {
+        "status": "finished",
+        "step": watch.step,
+        "seconds": round(time.time() - started, 3),
+        "peak_rss_mb": memory,
+        "peak_gpu_mb": gpu >> 20,
+        "device": "cuda" if gpu else "cpu",
+        "processes": WORLD,
+    }
 
 
 def train(job: dict[str, Any], watch: Watch) -> int:
