@@ -1,9 +1,12 @@
-// Each op against a plain loop on the CPU. Prints a line an op, exits with 1 when one is off.
+// Each op against a plain loop on the CPU. Prints a line a check, exits with 1 when one is off.
+// Names as arguments run those checks only: a fault on the GPU ends the whole process.
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <limits>
 #include <random>
+#include <set>
+#include <string>
 #include <vector>
 
 #include "fusedops/check.h"
@@ -79,7 +82,7 @@ void compare(const char* name, const std::vector<float>& got, const std::vector<
   report(name, worst <= tolerance, worst);
 }
 
-void test_rmsnorm() {
+void test_rmsnorm(const char* name) {
   const int rows = 37, cols = 1026;
   const std::vector<__half> x = to_half(random_floats(size_t(rows) * cols)), weight = to_half(random_floats(cols));
   DeviceArray<__half> dx(x), dw(weight), dy(x.size());
@@ -97,7 +100,7 @@ void test_rmsnorm() {
       want[r * cols + c] = fx[r * cols + c] * scale * fw[c];
     }
   }
-  compare("rmsnorm", to_float(dy.host()), want, 2e-3);
+  compare(name, to_float(dy.host()), want, 2e-3);
 }
 
 void test_softmax(const char* name, int rows, int cols) {
@@ -123,7 +126,7 @@ void test_softmax(const char* name, int rows, int cols) {
   compare(name, got, want, 1e-4);
 }
 
-void test_swiglu() {
+void test_swiglu(const char* name) {
   const int n = 1000003;
   const std::vector<float> gate = random_floats(n), up = random_floats(n);
   DeviceArray<float> dg(gate), du(up), dout(n);
@@ -132,10 +135,10 @@ void test_swiglu() {
   for (int i = 0; i < n; ++i) {
     want[i] = double(gate[i]) / (1.0 + std::exp(-double(gate[i]))) * up[i];
   }
-  compare("swiglu", dout.host(), want, 1e-5);
+  compare(name, dout.host(), want, 1e-5);
 }
 
-void test_rope() {
+void test_rope(const char* name) {
   const int tokens = 9, heads = 3, dim = 80, positions_max = 64, pairs = dim / 2;
   const std::vector<float> x = random_floats(size_t(tokens) * heads * dim);
   std::vector<float2> table(size_t(positions_max) * pairs);
@@ -161,18 +164,18 @@ void test_rope() {
     want[2 * v] = double(x[2 * v]) * angle.x - double(x[2 * v + 1]) * angle.y;
     want[2 * v + 1] = double(x[2 * v]) * angle.y + double(x[2 * v + 1]) * angle.x;
   }
-  compare("rope", dx.host(), want, 1e-5);
+  compare(name, dx.host(), want, 1e-5);
 }
 
-void test_sum() {
+void test_sum(const char* name) {
   const int n = 300001;
   const std::vector<float> x(n, 1.0f);
   DeviceArray<float> dx(x), dout(1);
   fusedops::sum(dx.get(), dout.get(), n, nullptr);
-  compare("sum", dout.host(), {double(n)}, 1e-6);
+  compare(name, dout.host(), {double(n)}, 1e-6);
 }
 
-void test_count_nonfinite() {
+void test_count_nonfinite(const char* name) {
   const int n = 100000;
   std::vector<float> x = random_floats(n);
   unsigned int want = 0;
@@ -183,10 +186,10 @@ void test_count_nonfinite() {
   DeviceArray<float> dx(x);
   DeviceArray<unsigned int> dout(1);
   fusedops::count_nonfinite(dx.get(), dout.get(), n, nullptr);
-  compare("count_nonfinite", {float(dout.host()[0])}, {double(want)}, 0.0);
+  compare(name, {float(dout.host()[0])}, {double(want)}, 0.0);
 }
 
-void test_select_digit() {
+void test_select_digit(const char* name) {
   const int n = 100003, shift = 9, bits = 3;
   const uint32_t digit = 5;
   std::vector<uint32_t> keys(n), want;
@@ -203,7 +206,7 @@ void test_select_digit() {
   got.resize(std::min<size_t>(dcount.host()[0], n));
   std::sort(got.begin(), got.end());
   std::sort(want.begin(), want.end());
-  report("select_digit", got == want, std::fabs(double(got.size()) - double(want.size())));
+  report(name, got == want, std::fabs(double(got.size()) - double(want.size())));
 }
 
 std::vector<double> product(const std::vector<float>& a, const std::vector<float>& b, int m, int n, int k, bool b_transposed, double scale) {
@@ -220,50 +223,64 @@ std::vector<double> product(const std::vector<float>& a, const std::vector<float
   return c;
 }
 
-void test_gemm() {
+void test_gemm(const char* name) {
   const int m = 70, n = 96, k = 130;
   const std::vector<__half> a = to_half(random_floats(size_t(m) * k)), b = to_half(random_floats(size_t(k) * n));
   DeviceArray<__half> da(a), db(b), dc(size_t(m) * n);
   fusedops::Gemm gemm;
   gemm.leave_free(4);
   gemm.run(da.get(), db.get(), dc.get(), m, n, k, nullptr);
-  compare("gemm", to_float(dc.host()), product(to_float(a), to_float(b), m, n, k, false, 1.0), 5e-3);
+  compare(name, to_float(dc.host()), product(to_float(a), to_float(b), m, n, k, false, 1.0), 5e-3);
 }
 
-void test_tile_gemm() {
+void test_tile_gemm(const char* name) {
   const int m = 64, n = 40, k = 96;
   const std::vector<__half> a = to_half(random_floats(size_t(m) * k)), b = to_half(random_floats(size_t(n) * k));
   DeviceArray<__half> da(a), db(b);
   DeviceArray<float> dc(size_t(m) * n);
   fusedops::tile_gemm(da.get(), db.get(), dc.get(), m, n, k, nullptr);
-  compare("tile_gemm", dc.host(), product(to_float(a), to_float(b), m, n, k, true, 1.0), 1e-4);
+  compare(name, dc.host(), product(to_float(a), to_float(b), m, n, k, true, 1.0), 1e-4);
 }
 
-void test_attention_scores() {
+void test_attention_scores(const char* name) {
   const int tokens = 80;
   const std::vector<__half> q = to_half(random_floats(size_t(tokens) * 64)), k = to_half(random_floats(size_t(tokens) * 64));
   DeviceArray<__half> dq(q), dk(k);
   DeviceArray<float> ds(size_t(tokens) * tokens);
   fusedops::attention_scores(dq.get(), dk.get(), ds.get(), tokens, 0.125f, nullptr);
-  compare("attention_scores", ds.host(), product(to_float(q), to_float(k), tokens, tokens, 64, true, 0.125), 1e-4);
+  compare(name, ds.host(), product(to_float(q), to_float(k), tokens, tokens, 64, true, 0.125), 1e-4);
 }
+
+struct Check {
+  const char* name;
+  void (*run)(const char* name);
+};
+
+const Check kChecks[] = {
+    {"rmsnorm", test_rmsnorm},
+    {"softmax_short", [](const char* name) { test_softmax(name, 37, 301); }},
+    {"softmax_long", [](const char* name) { test_softmax(name, 5, 5000); }},
+    {"softmax_80_kib", [](const char* name) { test_softmax(name, 3, 20480); }},
+    {"swiglu", test_swiglu},
+    {"rope", test_rope},
+    {"sum", test_sum},
+    {"count_nonfinite", test_count_nonfinite},
+    {"select_digit", test_select_digit},
+    {"gemm", test_gemm},
+    {"tile_gemm", test_tile_gemm},
+    {"attention_scores", test_attention_scores},
+};
 
 }  // namespace
 
-int main() {
+int main(int argc, char** argv) {
+  const std::set<std::string> wanted(argv + 1, argv + argc);
   try {
-    test_rmsnorm();
-    test_softmax("softmax short", 37, 301);
-    test_softmax("softmax long", 5, 5000);
-    test_softmax("softmax 80 KiB", 3, 20480);
-    test_swiglu();
-    test_rope();
-    test_sum();
-    test_count_nonfinite();
-    test_select_digit();
-    test_gemm();
-    test_tile_gemm();
-    test_attention_scores();
+    for (const Check& check : kChecks) {
+      if (wanted.empty() || wanted.count(check.name) != 0) {
+        check.run(check.name);
+      }
+    }
   } catch (const fusedops::Error& error) {
     std::fprintf(stderr, "%s\n", error.what());
     return 1;
