@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import typer
@@ -42,9 +43,14 @@ def doctor(format: FormatOption = Format.HUMAN, config: ConfigFile = None) -> No
         raise typer.Exit(ExitCode.ENVIRONMENT)
 
 
+def _short(path: str) -> str:
+    home = str(Path.home())
+    return path.replace(home, "~", 1) if path.startswith(f"{home}/") else path
+
+
 def _render(checks: Sequence[Check], system: str, terminal: Terminal) -> None:
     rows = [
-        (_MARKS[check.state], check.name, check.version, "\n".join(filter(None, (check.detail, check.path))))
+        (_MARKS[check.state], check.name, check.version, "\n".join(filter(None, (check.detail, _short(check.path)))))
         for check in checks
     ]
     terminal.table(("", "what", "version", f"on this {system}"), rows)

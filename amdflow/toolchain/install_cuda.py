@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import PurePosixPath
 
 from amdflow.errors import EnvironmentProblem
@@ -30,12 +31,14 @@ def install_cuda(store: Store, terminal: Terminal) -> Installed:
     log = store.root / "cuda-headers" / "install.log"
     log.unlink(missing_ok=True)
     pip = wheels.pip_command(store.root / "pip")
-    fetched = []
-    with terminal.progress("downloading CUDA's headers", total=len(pins), unit="wheels") as bar:
-        for pin in pins:
-            bar.update(note=pin.name)
-            fetched.append(wheels.fetch(pin, downloads, pip, log))
-            bar.update(1)
+    with (
+        terminal.progress("downloading CUDA's headers", total=len(pins), unit="wheels") as bar,
+        ThreadPoolExecutor(2) as pool,
+    ):
+        fetched = []
+        for wheel in pool.map(lambda pin: wheels.fetch(pin, downloads, pip, log), pins):
+            fetched.append(wheel)
+            bar.update(1, note=wheel.name)
     build = store.new_build("cuda-headers")
     with terminal.progress("unpacking CUDA's headers", total=len(fetched), unit="wheels") as bar:
         for wheel in fetched:

@@ -30,7 +30,7 @@ NEEDED_GB = {"cpu": 4.0, "cuda": 14.0, "rocm": 24.0}
 _TORCH_FAMILY = ("torch", "torchvision", "torchaudio", "triton")
 _PROOF = {
     "kernels": ("import torch, tilelang; print(torch.__version__, tilelang.__version__)",),
-    "finetune": ("import torch, transformers, peft, trl; from llamafactory.hparams import get_train_args",),
+    "finetune": ("import torch, peft, trl; from llamafactory.train.tuner import run_exp",),
     "serve": ("import torch, transformers, sglang; from sglang.srt.server_args import ServerArgs",),
 }
 _CPU_PROOF = {"serve": ("import torchvision, sgl_kernel",)}
@@ -119,7 +119,7 @@ def strip_torchaudio(python: Path) -> None:
 def prove(engine: Engine, device: str, log: Path) -> None:
     """Start the interpreter and import what the engine stands on. Raises EnvironmentProblem with the reason."""
     extra = {"SGLANG_USE_CPU_ENGINE": "1"} if device == "cpu" else {}
-    environment = {**wheels.pip_environment(), **engine.environment(), **extra}
+    environment = {**os.environ, **engine.environment(), **extra}
     with (
         tempfile.TemporaryDirectory() as empty
     ):  # a folder in the working directory named like a package would shadow it
@@ -159,7 +159,11 @@ def _install(step: Step, build: Path, cache: Path, log: Path, bar: Bar) -> list[
             requirements,
         ]
         done = process.run(
-            command, env=wheels.pip_environment(), log=log, check=False, on_line=lambda line: _follow(line, bar)
+            command,
+            env=wheels.pip_environment(cache.parent),
+            log=log,
+            check=False,
+            on_line=lambda line: _follow(line, bar),
         )
     if done.returncode:
         index = f"; {TORCH_INDEX_VARIABLE} chooses another index of torch wheels" if "--index-url" in step.words else ""

@@ -90,12 +90,12 @@ def fetch(pin: Pin, folder: Path, pip: list[str], log: Path) -> Path:
             "-r",
             str(requirements),
         ],
-        env=pip_environment(),
+        env=pip_environment(folder),
         log=log,
         check=False,
     )
     requirements.unlink()
-    wheel = next((path for path in _candidates(pin, folder) if sha256_file(path) == pin.sha256), None)
+    wheel = next(_candidates(pin, folder), None)  # pip has held it against the hash
     if done.returncode or wheel is None:
         raise EnvironmentProblem(
             f"{pin.name} {pin.version} could not be downloaded: {pip_reason(done.output)}",
@@ -104,12 +104,21 @@ def fetch(pin: Pin, folder: Path, pip: list[str], log: Path) -> Path:
     return wheel
 
 
-def pip_environment() -> dict[str, str]:
-    """The user's environment with what would change where pip installs taken out; index and certificate settings stay."""
+def pip_environment(downloads: Path) -> dict[str, str]:
+    """The user's environment with what would change where pip installs taken out; index and certificate settings stay.
+
+    Wheels of nearly a gigabyte pass through the temporary folder, so it lies beside the downloads and not in a small /tmp.
+    """
+    temporary = downloads / "tmp"
+    temporary.mkdir(parents=True, exist_ok=True)
     return {
-        name: value
-        for name, value in os.environ.items()
-        if name not in ("PYTHONPATH", "PYTHONHOME", "PIP_TARGET", "PIP_PREFIX", "PIP_USER", "PIP_REQUIRE_VIRTUALENV")
+        "TMPDIR": str(temporary),
+        **{
+            name: value
+            for name, value in os.environ.items()
+            if name
+            not in ("PYTHONPATH", "PYTHONHOME", "PIP_TARGET", "PIP_PREFIX", "PIP_USER", "PIP_REQUIRE_VIRTUALENV")
+        },
     }
 
 
