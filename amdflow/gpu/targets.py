@@ -2,7 +2,8 @@
 
 Sources: LLVM's "User Guide for AMDGPU Backend" (processors, register allocation granules, code object metadata) and
 AMD's instruction set documents of CDNA 1 to 4 and RDNA 2 to 4 (register files, LDS, waves per SIMD, matrix
-instructions). The occupancy rule is the one LLVM's AMDGPU backend applies, checked against what clang reports.
+instructions). Registers are shared out as clang's own occupancy remark has it (an integration test compares); beyond
+that, workgroups count whole here and LDS in the granules in which it is handed out.
 """
 
 from __future__ import annotations

@@ -11,7 +11,9 @@ from amdflow.kernels.item import SHORT
 
 COLUMNS = ("target", "kernel", "dtype", "matrix", "VGPR", "AGPR", "SGPR", "LDS", "spills", "waves", "limit")
 NUMBERS = (3, 4, 5, 6, 7, 8, 9)
-NOTE = "matrix: matrix instructions; LDS: static + dynamic bytes; waves: at most, a SIMD; limit: what keeps it from more"
+NOTE = (
+    "matrix: matrix instructions; LDS: static + dynamic bytes; waves: at most, a SIMD; limit: what keeps it from more"
+)
 
 
 def row(built: Built, verdict: Verdict) -> dict[str, Any]:
