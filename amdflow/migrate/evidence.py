@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from amdflow.files import write_json
 from amdflow.findings import Effort, Finding, Severity, count_by_severity
+from amdflow.migrate import compat
 from amdflow.migrate.compile_check import FAILED, OK, UnitResult
 from amdflow.migrate.diagnostics import read_problems, root_causes
 from amdflow.migrate.finish import Finished
@@ -75,6 +76,10 @@ def report(figures: Figures) -> Outcome:
             produced_by=str(_method(figures, entry.name)),
         )
         for entry in job.tree.entries
+    ]
+    outputs += [
+        Output(run.payload / compat.FOLDER / name, "source", produced_by="amdflow")
+        for name in migration.compat_headers(figures.finished)
     ]
     outputs += [Output(run.scratch / name, "report") for name in ("report.html", "report.md", "findings.json")]
     unproven = ["no migrated code was run: there is no GPU in a compile check"]

@@ -6,6 +6,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from amdflow.migrate.fixes import Applied, FixContext
+from amdflow.migrate.fixes.compat_headers import use_compat_headers
 from amdflow.migrate.fixes.lane_masks import widen_lane_masks
 from amdflow.migrate.fixes.runtime_header import add_runtime_header
 from amdflow.migrate.linemap import LineMap
@@ -18,12 +19,13 @@ _UNTOUCHED = (Method.UNCHANGED, Method.CARRIED)
 
 @dataclass(frozen=True)
 class Finished:
-    """One file as it will be written. ``applied`` has original lines."""
+    """One file as it will be written. ``applied`` has original lines; ``compat`` are compatibility headers it includes."""
 
     name: str
     text: str
     lines: LineMap
-    applied: Sequence[Applied]
+    applied: Sequence[Applied] = ()
+    compat: frozenset[str] = frozenset()
 
 
 def finish(
@@ -36,16 +38,24 @@ def finish(
     unit: bool,
 ) -> Finished:
     """Apply the textual pass and the fixes. ``own_headers`` are include paths that mean files of the tree."""
+    name = translation.name
     if translation.method in _UNTOUCHED:
-        return Finished(translation.name, original, LineMap(original, original), ())
+        return Finished(name, original, LineMap(original, original))
     text = text_map.translate(translation.text, own_headers)
     applied: list[Applied] = []
+
+    def done(before: str, fixes: Sequence[Applied]) -> None:
+        lines = LineMap(original, before)
+        applied.extend(Applied(fix.rule, lines.original(fix.line), fix.message) for fix in fixes)
+
     before = text
-    text, masks = widen_lane_masks(Source(translation.name, text), context)
-    applied += masks
-    if unit and not translation.name.endswith(".c"):
-        text, header = add_runtime_header(text)
-        applied += header
-    earlier = LineMap(original, before)
-    traced = [Applied(fix.rule, earlier.original(fix.line), fix.message) for fix in applied]
-    return Finished(translation.name, text, LineMap(original, text), traced)
+    text, fixes, compat = use_compat_headers(text, name, text_map.supplement.stand_ins, context.own_names)
+    done(before, fixes)
+    before = text
+    text, fixes = widen_lane_masks(Source(name, text), context)
+    done(before, fixes)
+    if unit and not name.endswith(".c"):
+        before = text
+        text, fixes = add_runtime_header(text)
+        done(before, fixes)
+    return Finished(name, text, LineMap(original, text), applied, frozenset(compat))

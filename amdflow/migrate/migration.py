@@ -6,18 +6,20 @@ import os
 import shutil
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
 from amdflow import process
 from amdflow.files import sha256_text
-from amdflow.migrate import evidence
+from amdflow.migrate import compat, evidence
 from amdflow.migrate.api_map import ApiMap, export_map
 from amdflow.migrate.build_flags import BuildFlags
 from amdflow.migrate.compile_check import CompileCheck, Compiler, Unit, UnitResult, depends_on
 from amdflow.migrate.config import MigrateConfig
 from amdflow.migrate.finish import Finished, finish
+from amdflow.migrate.fixes import FixContext
+from amdflow.migrate.fixes.compat_headers import defined_names
 from amdflow.migrate.fixes.lane_masks import find_mask_names
 from amdflow.migrate.hipify import Hipify
 from amdflow.migrate.include_graph import Digests, IncludeGraph
@@ -138,7 +140,7 @@ class Migration:
 
     def _finish(self, translations: Mapping[str, Translation]) -> dict[str, Finished]:
         text_map = TextMap(self.api, self.job.catalogue.supplement, HeaderPlaces(self.job.rocm_include))
-        context = find_mask_names(mask(text) for text in self.texts.values() if "_sync" in text or "__syncwarp" in text)
+        context = self._fix_context()
         units = {entry.name for entry in self.units}
         done = {}
         for name, translation in translations.items():
@@ -147,6 +149,12 @@ class Migration:
                 translation, self.texts[name], text_map, self.graph.resolved[name], context, unit=name in units
             )
         return done
+
+    def _fix_context(self) -> FixContext:
+        stand_ins = self.job.catalogue.supplement.stand_ins
+        masks = find_mask_names(mask(text) for text in self.texts.values() if "_sync" in text or "__syncwarp" in text)
+        telling = (mask(text) for text in self.texts.values() if any(name in text for name in stand_ins))
+        return replace(masks, own_names=defined_names(telling, stand_ins))
 
     def _write(self, finished: Mapping[str, Finished]) -> None:
         """The output tree: translated files, all others byte for byte, links as links; modes kept."""
@@ -161,10 +169,19 @@ class Migration:
                 target.write_bytes(encode(mine.text))
             shutil.copymode(entry.path, target)
             target.chmod(target.stat().st_mode | 0o600)
+        for name in self.compat_headers(finished):
+            target = self.run_context.payload / compat.FOLDER / name
+            target.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(compat.header(name), target)
         for name, destination in self.job.tree.links.items():
             link = self.run_context.payload / name
             link.parent.mkdir(parents=True, exist_ok=True)
             link.symlink_to(destination)
+
+    @staticmethod
+    def compat_headers(finished: Mapping[str, Finished]) -> list[str]:
+        """Compatibility headers that the output needs."""
+        return sorted(compat.with_dependencies({name for done in finished.values() for name in done.compat}))
 
     def _compile(self, finished: Mapping[str, Finished]) -> tuple[dict[str, UnitResult], CompileCheck]:
         extra = self.job.config.extra_args

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from amdflow.migrate import lexer
 from amdflow.migrate.api_map import ApiMap
+from amdflow.migrate.compat import StandIn
 
 _MOVABLE = re.compile(r"^(hip|roc|rccl|miopen)", re.IGNORECASE)
 
@@ -49,6 +50,8 @@ class Supplement:
     names: Mapping[str, str] = field(default_factory=dict)
     headers: Mapping[str, str] = field(default_factory=dict)
     namespaces: Mapping[str, str] = field(default_factory=dict)
+    stand_ins: Mapping[str, StandIn] = field(default_factory=dict)
+    """Names that a compatibility header has; see :mod:`amdflow.migrate.fixes.compat_headers`."""
 
 
 @dataclass(frozen=True)

@@ -26,10 +26,15 @@ class Applied:
 
 @dataclass(frozen=True)
 class FixContext:
-    """What fixes may know besides the file: ``mask_names`` are constants of the tree that are only ever used as lane masks."""
+    """What fixes may know besides the file.
+
+    ``mask_names`` are constants of the tree that are only ever used as lane masks, ``values`` all
+    named all-ones masks and how they are written, ``own_names`` names of library functions that the tree defines itself.
+    """
 
     mask_names: frozenset[str] = frozenset()
     values: Mapping[str, str] = field(default_factory=dict)
+    own_names: frozenset[str] = frozenset()
 
 
 def apply_edits(data: bytes, edits: Sequence[Edit]) -> bytes:

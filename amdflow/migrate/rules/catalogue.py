@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
 
@@ -11,6 +11,7 @@ from amdflow.config import nearest, read_yaml_mapping, validate
 from amdflow.content import shipped
 from amdflow.errors import UsageError
 from amdflow.files import canonical_json, sha256_text
+from amdflow.migrate.compat import StandIn
 from amdflow.migrate.rules.model import Rule, RuleFile
 from amdflow.migrate.textual import Supplement
 
@@ -26,9 +27,7 @@ class Catalogue:
     def digest(self) -> str:
         """Changes with anything that changes what is found or renamed."""
         rules = [rule.model_dump(mode="json", exclude={"samples"}) for rule in self.rules.values()]
-        return sha256_text(
-            canonical_json([rules, self.supplement.names, self.supplement.headers, self.supplement.namespaces])
-        )
+        return sha256_text(canonical_json([rules, asdict(self.supplement)]))
 
     def get(self, rule_id: str) -> Rule:
         """Raises UsageError naming the nearest id."""
@@ -57,8 +56,10 @@ def _supplement(files: Sequence[RuleFile]) -> Supplement:
     names: dict[str, str] = {}
     headers: dict[str, str] = {}
     namespaces: dict[str, str] = {}
+    stand_ins: dict[str, StandIn] = {}
     for file in files:
         names.update(file.names)
         headers.update(file.headers)
         namespaces.update(file.namespaces)
-    return Supplement(names, headers, namespaces)
+        stand_ins.update({name: StandIn(entry.use, entry.header) for name, entry in file.stand_ins.items()})
+    return Supplement(names, headers, namespaces, stand_ins)

@@ -172,6 +172,13 @@ class Rule(Model):
     samples: Samples = Samples()
 
 
+class StandInEntry(Model):
+    """What a CUDA name becomes, and the compatibility header (in ``amdflow/migrate/compat``) that has it."""
+
+    use: str
+    header: str
+
+
 class RuleFile(Model):
     """A file in ``migration/rules``."""
 
@@ -182,3 +189,5 @@ class RuleFile(Model):
     """Headers likewise; an empty text drops the directive."""
     namespaces: dict[str, str] = Field(default_factory=dict)
     """Namespaces likewise."""
+    stand_ins: dict[str, StandInEntry] = Field(default_factory=dict)
+    """Names that a compatibility header has."""

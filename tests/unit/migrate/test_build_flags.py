@@ -42,7 +42,10 @@ def test_cmake(tmp_path: Path) -> None:
 
 
 def test_setup_py(tmp_path: Path) -> None:
-    setup = "setup(ext=[CUDAExtension('x', ['a.cu'], include_dirs=['inc'], define_macros=[('FAST', None)], extra_compile_args={'nvcc': ['-std=c++20', '-DN=1']})])"
+    setup = (
+        "setup(ext=[CUDAExtension('x', ['a.cu'], include_dirs=['inc'], define_macros=[('FAST', None)], "
+        "extra_compile_args={'nvcc': ['-std=c++20', '-DN=1']})])"
+    )
     tree(tmp_path, {"setup.py": setup, "a.cu": "", "inc/i.h": ""})
     found = flags(tmp_path, "a.cu")
     assert tmp_path / "inc" in found.folders

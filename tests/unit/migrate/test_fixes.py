@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from amdflow.migrate.compat import StandIn, with_dependencies
 from amdflow.migrate.fixes import Applied, FixContext
+from amdflow.migrate.fixes.compat_headers import defined_names, use_compat_headers
 from amdflow.migrate.fixes.lane_masks import ALL_LANES, CAST, WIDENED, find_mask_names, widen_lane_masks
 from amdflow.migrate.fixes.runtime_header import add_runtime_header
 from amdflow.migrate.lexer import mask
@@ -115,3 +117,32 @@ def test_the_runtime_header_goes_behind_the_byte_order_mark() -> None:
     assert text == "\ufeff#include <hip/hip_runtime.h>\r\n__global__ void k() {}\r\n" or text.startswith(
         "\ufeff#include <hip/hip_runtime.h>"
     )
+
+
+STAND_INS = {"__ldcs": StandIn("amdflow::ldcs", "cache_operators.h")}
+
+
+def test_a_missing_function_comes_from_a_header_of_ours() -> None:
+    before = (
+        "#include <hip/hip_runtime.h>\n#if X\n#include <x.h>\n#endif\nint f(int* p) { return __ldcs(p); } // __ldcs\n"
+    )
+    text, applied, headers = use_compat_headers(before, "a/b/c.cu", STAND_INS, ())
+    assert text.startswith('#include <hip/hip_runtime.h>\n#include "../../amdflow_compat/cache_operators.h"\n#if X\n')
+    assert "return amdflow::ldcs(p); } // __ldcs" in text
+    assert headers == {"cache_operators.h"}
+    assert [fix.line for fix in applied] == [5]
+
+
+def test_a_function_that_the_tree_defines_is_left_alone() -> None:
+    masked = ["__device__ int __ldcs(const int* p) { return *p; }", "#define __stcs(p, v) (*(p) = (v))"]
+    own = defined_names(masked, {"__ldcs", "__stcs", "__ldcg"})
+    assert own == {"__ldcs", "__stcs"}
+    before = "int f(int* p) { return __ldcs(p); }\n"
+    assert use_compat_headers(before, "a.cu", STAND_INS, own) == (before, [], set())
+
+
+def test_headers_of_ours_bring_what_they_include() -> None:
+    assert with_dependencies({"cooperative_groups_scan.h"}) == {
+        "cooperative_groups_scan.h",
+        "cooperative_groups_reduce.h",
+    }
