@@ -17,6 +17,7 @@ from pathlib import Path
 from amdflow.errors import EnvironmentProblem
 from amdflow.gpu import machine
 from amdflow.toolchain import find_cuda, find_rocm
+from amdflow.toolchain.alternatives import SGLANG_ON_ROCM
 from amdflow.toolchain.find_engine import ENGINES, how_to_install
 from amdflow.toolchain.install import current
 from amdflow.toolchain.inventory import NAMES, inspect
@@ -111,7 +112,7 @@ def check_tools(scene: Scene) -> Iterator[Check]:
         elif name in OPTIONAL:
             yield Check(name, State.NOTE, f"{tool.problem}; it is optional", tool.fix)
         else:
-            left = " (an install was interrupted; it goes on where it was)" if tool.state == "unfinished" else ""
+            left = " (an install was begun and is not finished)" if tool.state == "unfinished" else ""
             yield Check(name, State.MISSING, tool.problem + left, tool.fix)
 
 
@@ -198,7 +199,7 @@ def check_wheels(scene: Scene) -> Iterator[Check]:
     if not machine.gpus(scene.root):
         return
     for engine in scene.engines():
-        again = f"{how_to_install(engine.name)} --force"
+        again = SGLANG_ON_ROCM if engine.name == "serve" else f"{how_to_install(engine.name)} --force"
         if engine.torch_build == "cuda":
             yield Check(
                 engine.name,
