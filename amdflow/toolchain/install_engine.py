@@ -177,9 +177,9 @@ def _install(step: Step, build: Path, cache: Path, log: Path, bar: Bar) -> list[
 
 
 def _follow(line: str, bar: Bar) -> None:
-    found = re.match(r"Collecting (\S+)", line)
+    found = re.match(r"(?:Collecting|Processing) (\S+)", line)
     if found:
-        bar.update(1, note=found[1][:40])
+        bar.update(1, note=found[1].rpartition("/")[2][:40])
     elif line.startswith("Installing collected"):
         bar.update(note="unpacking")
 
