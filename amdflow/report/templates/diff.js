@@ -24,7 +24,11 @@ const Diff = (() => {
 
   function code(column, words) {
     const cell = el("code", { class: "c" + column });
-    for (const [text, changed] of words) cell.append(changed ? el("mark", {}, text) : text);
+    for (let from = 0, to; from < words.length; from = to) {
+      for (to = from + 1; to < words.length && words[to][1] === words[from][1];) to++;
+      const text = words.slice(from, to).map(([word]) => word).join("");
+      cell.append(words[from][1] ? el("mark", {}, text) : text);
+    }
     return cell;
   }
 

@@ -1,6 +1,6 @@
 "use strict";
 // Findings and files: filtered in memory, drawn one page at a time, so that thousands stay quick.
-const DATA = data("data"), PAGE = 100;
+const DATA = data("data"), PAGE = 50;
 const fileOf = new Map(DATA.files.map((file) => [file.p, file]));
 const findingsOf = new Map();
 for (const finding of DATA.findings) findingsOf.has(finding.p) ? findingsOf.get(finding.p).push(finding) : findingsOf.set(finding.p, [finding]);
