@@ -57,12 +57,12 @@ class Job:
 def check_job(source: Path, values: Mapping[str, Any], facts: EngineFacts, workspace: Path, *, gpu: bool) -> Job:
     """The work order for a config whose keys have been checked. Raises UsageError or EnvironmentProblem."""
     places = Places(workspace, source)
-    args = places.resolve(values)
+    args = places.resolve({"dataset_dir": "data", **values})
     _check_template(source, args, facts)
     _check_engine(source, args, facts, gpu=gpu)
     base = check_base_model(args["model_name_or_path"], facts)
     names = [*names_of(args.get("dataset")), *names_of(args.get("eval_dataset"))]
-    datasets = read_registry(args.get("dataset_dir", "data"), names, facts.file_types) if names else []
+    datasets = read_registry(args["dataset_dir"], names, facts.file_types) if names else []
     rows, findings = 0, []
     for dataset in datasets:
         count, found = check_dataset(dataset, args.get("stage", "sft"), facts.file_types)
