@@ -15,7 +15,7 @@ from amdflow.errors import AmdflowError, EnvironmentProblem, UsageError
 from amdflow.files import write_json
 from amdflow.kernels.build import CPU_LIBRARY, LAUNCH, Line
 from amdflow.kernels.compile import host_compiler
-from amdflow.kernels.item import SCRIPTS, SHORT, Item, core_count
+from amdflow.kernels.item import SCRIPTS, SHORT, Item, core_count, sizes_text
 from amdflow.kernels.sources import Case, Folders, Kernel
 from amdflow.kernels.tiles import tiles_for
 from amdflow.pipeline.stage import Run
@@ -53,13 +53,12 @@ class Result:
 
     def cells(self) -> list[str]:
         """As a row of text."""
-        sizes = " ".join(f"{name}={value}".lower() for name, value in self.sizes.items())
         worst = "-" if self.worst is None else f"{self.worst:.1e}"
         return [
             self.kernel,
             SHORT[self.dtype],
             self.on,
-            sizes,
+            sizes_text(self.sizes),
             worst,
             f"{self.allowed:.1e}",
             "ok" if self.passed else self.error or "WRONG",

@@ -57,6 +57,15 @@ class Item:
         )[:32]
 
 
+def sizes_text(sizes: Mapping[str, Any]) -> str:
+    """Sizes for people: ``head=64 causal``."""
+    words = [
+        name if value is True else f"not {name}" if value is False else f"{name}={value}"
+        for name, value in sizes.items()
+    ]
+    return " ".join(words)
+
+
 def core_count(jobs: int) -> int:
     """``jobs``, or one a core this process may use when it is 0."""
     return jobs or len(os.sched_getaffinity(0))

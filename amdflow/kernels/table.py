@@ -7,7 +7,7 @@ from typing import Any
 
 from amdflow.kernels.budget import Verdict
 from amdflow.kernels.build import Built
-from amdflow.kernels.item import SHORT
+from amdflow.kernels.item import SHORT, sizes_text
 
 COLUMNS = ("target", "kernel", "dtype", "matrix", "VGPR", "AGPR", "SGPR", "LDS", "spills", "waves", "limit")
 NUMBERS = (3, 4, 5, 6, 7, 8, 9)
@@ -45,7 +45,7 @@ def cells(rows: Sequence[Mapping[str, Any]]) -> list[list[str]]:
     return [
         [
             entry["target"],
-            " ".join([entry["kernel"], *(f"{name}={value}".lower() for name, value in entry["sizes"].items())]),
+            f"{entry['kernel']} {sizes_text(entry['sizes'])}".rstrip(),
             SHORT[entry["dtype"]],
             *(str(entry[key]) for key in ("matrix_instructions", "vgprs", "agprs", "sgprs")),
             f"{entry['lds_static']} + {entry['lds_dynamic']}",
