@@ -37,6 +37,8 @@ class Unit:
     path: Path
     flags: Flags
     digest: str
+    outside: tuple[Path, ...] = ()
+    """Original folders from which includes that leave the tree are found; searched last."""
 
 
 @dataclass
@@ -91,6 +93,7 @@ class CompileCheck:
             "-fno-color-diagnostics",
             "-fdiagnostics-absolute-paths",
         ]
+        words += [f"-idirafter{folder}" for folder in unit.outside]
         words += [f"-I{folder}" for folder in self._folders(unit)] + [f"-D{macro}" for macro in unit.flags.macros]
         words += [word for name in unit.flags.forced for word in ("-include", name)]
         return [*words, *self._extra, "-c", str(unit.path), "-o", os.devnull]

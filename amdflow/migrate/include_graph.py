@@ -23,6 +23,8 @@ class IncludeGraph:
         """file -> path as written -> file in the tree."""
         self.found_folders: dict[str, tuple[Path, ...]] = {}
         """file -> folders in the tree that its includes need and no build file names."""
+        self.leads_outside: set[str] = set()
+        """Files with an include that is found relative to them, outside the tree."""
         self._names = {entry.name for entry in entries}
         self._root = root
         self._by_base: dict[str, list[str]] = defaultdict(list)
@@ -53,6 +55,8 @@ class IncludeGraph:
             if name in self._names:
                 return name, None
         tail = os.path.normpath(include.path)
+        if include.quoted and tail.startswith("..") and (entry.path.parent / include.path).is_file():
+            self.leads_outside.add(entry.name)
         if not include.quoted or tail.startswith(".."):
             return "", None
         candidates = [
@@ -74,6 +78,11 @@ class IncludeGraph:
         return tuple(
             dict.fromkeys(folder for file in self.closure(name) for folder in self.found_folders.get(file, ()))
         )
+
+    def outside_folders(self, name: str) -> tuple[Path, ...]:
+        """Original folders from which a unit's includes that leave the tree are found."""
+        files = (file for file in self.closure(name) if file in self.leads_outside)
+        return tuple(dict.fromkeys((self._root / file).parent for file in files))
 
     def closure(self, name: str) -> list[str]:
         """A file and all files of the tree that it includes, directly or not; itself first, each once."""

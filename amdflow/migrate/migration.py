@@ -194,14 +194,9 @@ class Migration:
         units = []
         for entry in self.units:
             flags = self.translator.flags(entry)
-            units.append(
-                Unit(
-                    entry.name,
-                    self.run_context.payload / entry.name,
-                    flags,
-                    digests.of(entry.name, *depends_on(self.job.compiler, self.job.targets, flags, extra)),
-                )
-            )
+            digest = digests.of(entry.name, *depends_on(self.job.compiler, self.job.targets, flags, extra))
+            outside = self.graph.outside_folders(entry.name)
+            units.append(Unit(entry.name, self.run_context.payload / entry.name, flags, digest, outside))
         with self.run_context.terminal.progress("compile", len(units), "units") as bar:
             return check.all(units, self.job.jobs, lambda name: bar.update(1, note=name)), check
 

@@ -25,7 +25,7 @@ VERSION = "1"
 HIPIFY_LIMIT_BYTES = 4_000_000
 _CUDA = re.compile(
     r"\bcu(?=[A-Z])|cuda|\bCU_|__global__|__device__|__shared__|__constant__|__host__|__launch_bounds__|cublas|curand|cufft|cusparse|cusolver|cudnn|cutlass"
-    r"|cutensor|nccl|nvtx|nvml|nvrtc|nvcuda|<<<|\bthrust\b|\bcub\b|__(?:shfl|ballot|syncwarp|activemask)|\bhalf2?\b|__nv_",
+    r"|cutensor|nccl|nvtx|nvml|nvrtc|nvcuda|<<<|\bthrust(?:::|/)|\bcub(?:::|/)|__(?:shfl|ballot|syncwarp|activemask)|__nv_",
     re.IGNORECASE,
 )
 _CUDA_ENDINGS = (".cu", ".cuh")

@@ -50,9 +50,11 @@ def use_compat_headers(
     missing = [header for header in wanted if header not in included]
     if missing:
         new = _insert(new, [f'#include "{place}/{header}"' for header in missing])
-    for found in lexer.includes(text) if included else ():
-        if found.path.startswith(f"{FOLDER}/"):
-            lines.append(Applied(RULE, bisect_right(starts, found.start), f"uses {found.path}: this ROCm lacks it"))
+    lines.extend(
+        Applied(RULE, bisect_right(starts, found.start), f"uses {found.path}: this ROCm lacks it")
+        for found in (lexer.includes(text) if included else ())
+        if found.path.startswith(f"{FOLDER}/")
+    )
     return new, lines, included | set(wanted)
 
 
