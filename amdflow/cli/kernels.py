@@ -13,7 +13,10 @@ if TYPE_CHECKING:
     from amdflow.pipeline.runner import StageReport
     from amdflow.terminal import Terminal
 
-app = typer.Typer(help="Build TileLang kernels for AMD targets and test their numbers.", no_args_is_help=True)
+app = typer.Typer(
+    help="Build TileLang kernels for AMD targets and test their numbers.\n\nExample:  amdflow kernels build --kernel gemm",
+    no_args_is_help=True,
+)
 
 KernelNames = Annotated[
     str | None, typer.Option("--kernel", help="Operators, separated by commas (gemm,rope).", show_default=False)
