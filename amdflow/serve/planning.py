@@ -113,7 +113,9 @@ def _warnings(config: ServeConfig, choice: Choice, profile: ChosenProfile, gpu: 
         guard = "" if api_key() else ", and it asks for no key (export AMDFLOW_API_KEY=... sets one)"
         found.append(f"{config.host} can be reached from other machines{guard}")
     if profile.profile.gfx and not choice.on_gpu:
-        found.append(f"profile {profile.name} is for {', '.join(profile.profile.gfx)}, and {choice.engine.name} runs on the CPU")
+        found.append(
+            f"profile {profile.name} is for {', '.join(profile.profile.gfx)}, and {choice.engine.name} runs on the CPU"
+        )
     if gpu is not None and not choice.on_gpu:
         found.append(f"the {gpu.gfx} GPU is not used: {choice.reason}")
     return found

@@ -42,7 +42,12 @@ class Server:
         """Drain and end it, with everything it started. Returns its exit status."""
         stopped = stop(self.endpoint, grace=grace)
         self.child.sweep()
+        self.forget_key()
         return stopped.status
+
+    def forget_key(self) -> None:
+        """Remove the file with the key: the engine reads it once, when it starts."""
+        (self.launch.work / KEY_FILE).unlink(missing_ok=True)
 
 
 def start(
@@ -58,6 +63,8 @@ def start(
     """Start ``order`` with its log and working directory below ``folder``. ``detached``: it may be let go of later."""
     launch = assemble(engine, order, folder / "work")
     log = folder / "server.log"
+    # engines log prompts, and some of them the key they were given
+    log.touch(mode=0o600)
     with log.open("ab") as stream:
         child = process.Child(
             launch.argv,
@@ -112,7 +119,7 @@ def wait_ready(server: Server, *, timeout: float, terminal: Terminal, key: str) 
                     f"{server.engine.name} {process.describe_status(status)} after {seconds:.0f} s, {watch.doing}",
                 )
             if _healthy(client, f"{server.endpoint.url}{server.engine.health}"):
-                (server.launch.work / KEY_FILE).unlink(missing_ok=True)
+                server.forget_key()
                 return seconds
             if seconds > timeout:
                 raise failure(

@@ -19,7 +19,7 @@ from amdflow.pipeline.manifest import Status, read_manifest
 from tests.conftest import CommandLine, Said, marked_children, until
 from tests.models import make_tiny_model
 
-START_SECONDS = 400.0
+START_SECONDS = 600.0
 
 
 @pytest.fixture(scope="module")
