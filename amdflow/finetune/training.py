@@ -89,7 +89,7 @@ def train(job: Job, launch: Launch, run: Run) -> Result:
         )
     said = read_events(events)
     if done.returncode or not result.is_file():
-        raise _failure(done, said[first:], run.logs / LOG)
+        raise explain_failure(done, said[first:], run.logs / LOG)
     return Result(_read_result(result), summarize(said))
 
 
@@ -126,24 +126,25 @@ def _show(event: Event, bar: Bar) -> None:
         bar.update(note=f"checkpoint at step {event['step']}")
 
 
-def _failure(done: Completed, events: list[Event], log: Path) -> AmdflowError:
-    last = {event["event"]: event for event in events}
+def explain_failure(done: Completed, events: list[Event], log: Path) -> AmdflowError:
+    """What to tell a person about a training that did not end well. Of several ranks' complaints the first is the cause."""
+    first = {event["event"]: event for event in reversed(events)}
     hint = f"the whole log: {log}"
-    if "not_finite" in last:
-        event = last["not_finite"]
+    if "not_finite" in first:
+        event = first["not_finite"]
         return AmdflowError(
             f"training stopped at step {event['step']}: {event['what']} is {event['value']}",
             hint="lower learning_rate, set max_grad_norm: 1.0, use bf16 instead of fp16, or look for odd rows in the data",
         )
-    if "error" in last:
-        event = last["error"]
+    if "error" in first:
+        event = first["error"]
         if "OutOfMemory" in event["type"] or "out of memory" in event["message"]:
             hint = "lower per_device_train_batch_size or cutoff_len, or use quantization_bit: 4"
         return AmdflowError(
             f"LLaMA-Factory stopped at step {event['step']}: {event['type']}: {event['message']}", hint=hint
         )
-    if done.returncode == _STOPPED or "stopped" in last:
-        at = f" after step {last['stopped']['step']}, with a checkpoint" if "stopped" in last else ""
+    if done.returncode == _STOPPED or "stopped" in first:
+        at = f" after step {first['stopped']['step']}, with a checkpoint" if "stopped" in first else ""
         return AmdflowError(
             f"the training was ended from outside{at}",
             hint="run the same command again: it goes on from the last checkpoint",
