@@ -12,30 +12,37 @@ from amdflow.report.chart import Chart, line_chart
 
 _WORDS = {
     "matrix_instructions": "matrix instr.",
-    "vgpr": "VGPR",
-    "agpr": "AGPR",
-    "sgpr": "SGPR",
+    "vgprs": "VGPRs",
+    "agprs": "AGPRs",
+    "sgprs": "SGPRs",
     "lds_static": "LDS static",
     "lds_dynamic": "LDS dynamic",
     "lds_limit": "LDS limit",
     "waves_per_simd": "waves/SIMD",
-    "max_abs_diff": "largest difference",
     "tokens_per_second": "tokens/s",
-    "eta": "ETA",
+    "cpu": "CPU",
+    "os": "OS",
+    "rocm": "ROCm",
+    "memory_gb": "memory, GB",
+    "peak_rss_mb": "peak memory, MB",
+    "peak_gpu_mb": "peak GPU memory, MB",
 }
 _KERNEL_COLUMNS = (
     "kernel",
     "dtype",
     "target",
+    "sizes",
     "matrix_instructions",
-    "vgpr",
-    "agpr",
-    "sgpr",
+    "vgprs",
+    "agprs",
+    "sgprs",
     "lds_static",
     "lds_dynamic",
     "lds_limit",
     "spills",
+    "scratch",
     "waves_per_simd",
+    "limited_by",
 )
 TABLE_ROWS = 300
 """Rows shown of one table; the manifest holds the rest."""
@@ -86,8 +93,6 @@ def show(metrics: Mapping[str, Any]) -> Shown:
             shown.tables.append(table(name, value))
         elif isinstance(value, dict) and value and all(isinstance(row, dict) for row in value.values()):
             shown.tables.append(table(name, [{"name": key, **row} for key, row in value.items()]))
-        elif isinstance(value, dict):
-            shown.facts.extend((f"{words(name)}, {words(key)}", plain(item)) for key, item in value.items())
         else:
             shown.facts.append((words(name), plain(value)))
     return shown
@@ -131,7 +136,9 @@ def plain(value: Any) -> str:
     if isinstance(value, str):
         return value
     if isinstance(value, list) and all(isinstance(item, str | int | float) for item in value):
-        return ", ".join(map(plain, value)) or "none"
+        return ("; " if any(" " in str(item) for item in value) else ", ").join(map(plain, value)) or "none"
+    if isinstance(value, dict) and all(item is None or isinstance(item, str | int | float) for item in value.values()):
+        return ", ".join(f"{words(str(key))} {plain(item)}" for key, item in value.items()) or "none"
     return json.dumps(value, ensure_ascii=False)
 
 

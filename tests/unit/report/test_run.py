@@ -167,7 +167,8 @@ def test_the_same_manifests_give_the_same_page(tmp_path: Path) -> None:
 def test_a_kernel_over_its_targets_lds_stands_out_only_where_it_is() -> None:
     table = show({"kernels": [KERNEL, {**KERNEL, "target": "gfx950"}]}).tables[0]
     heads = [cell.text for cell in table.columns]
-    assert heads[:4] == ["kernel", "dtype", "target", "matrix instr."]
+    assert heads[:5] == ["kernel", "dtype", "target", "sizes", "matrix instr."]
+    assert table.rows[0][3].text == "head 128, causal yes"
     dynamic, limit = heads.index("LDS dynamic"), heads.index("LDS limit")
     assert [(row[dynamic].bad, row[limit].text) for row in table.rows] == [(True, "65,536"), (False, "163,840")]
 
@@ -194,7 +195,7 @@ def test_no_metric_is_lost_whatever_its_shape() -> None:
         ("a b", "1"),
         ("empty", "none"),
         ("none", "–"),
-        ("map, x", "1.5"),
+        ("map", "x 1.5"),
         ("mixed", '[1, {"z": 2}]'),
         ("yes", "yes"),
     ]
@@ -209,6 +210,8 @@ def test_no_metric_is_lost_whatever_its_shape() -> None:
         (0.00012345, "0.0001234"),
         (1234567, "1,234,567"),
         (["a", 2], "a, 2"),
+        (["a b", "c"], "a b; c"),
+        ({"a": 1, "b": None}, "a 1, b –"),
         ("", "–"),
         (float("nan"), "nan"),
     ],
