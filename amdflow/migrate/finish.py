@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from amdflow.migrate.fixes import Applied, FixContext
 from amdflow.migrate.fixes.compat_headers import use_compat_headers
+from amdflow.migrate.fixes.compiler_macros import extend_compiler_conditions
 from amdflow.migrate.fixes.lane_masks import widen_lane_masks
 from amdflow.migrate.fixes.runtime_header import add_runtime_header
 from amdflow.migrate.linemap import LineMap
@@ -50,6 +51,9 @@ def finish(
 
     before = text
     text, fixes, compat = use_compat_headers(text, name, text_map.supplement.stand_ins, context.own_names)
+    done(before, fixes)
+    before = text
+    text, fixes = extend_compiler_conditions(text)
     done(before, fixes)
     before = text
     text, fixes = widen_lane_masks(Source(name, text), context)

@@ -132,7 +132,7 @@ def _compiler(rocm: Rocm) -> Compiler:
     return Compiler(
         rocm.clang,
         tuple(flags),
-        ("-x", "c", "-D__HIP_PLATFORM_AMD__", f"-I{_include_folder(rocm.root)}", *host),
+        ("-x", "c", "-D__HIP_PLATFORM_AMD__", f"-idirafter{_include_folder(rocm.root)}", *host),
         rocm.version,
     )
 

@@ -24,7 +24,7 @@ VERSION = "1"
 """Raise it when the same tool output would be used otherwise."""
 HIPIFY_LIMIT_BYTES = 4_000_000
 _CUDA = re.compile(
-    r"\bcu(?=[A-Z])|cuda|\bCU_|__global__|__device__|__shared__|__constant__|__host__|__launch_bounds__|cublas|curand|cufft|cusparse|cusolver|cudnn|cutlass"
+    r"(?-i:\bcu[A-Z]|\bCU_)|cuda|__global__|__device__|__shared__|__constant__|__host__|__launch_bounds__|cublas|curand|cufft|cusparse|cusolver|cudnn|cutlass"
     r"|cutensor|nccl|nvtx|nvml|nvrtc|nvcuda|<<<|\bthrust(?:::|/)|\bcub(?:::|/)|__(?:shfl|ballot|syncwarp|activemask)|__nv_",
     re.IGNORECASE,
 )
