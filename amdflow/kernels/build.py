@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from amdflow.errors import AmdflowError
-from amdflow.files import write_json
+from amdflow.files import portable, write_json
 from amdflow.gpu.targets import target
 from amdflow.kernels.code_object import Resources, read_resources
 from amdflow.kernels.compile import CPU_FLAGS, HIP_FLAGS, compile_cpu, compile_hip, stand_in_headers
@@ -125,9 +125,9 @@ class Line:
                 resources = read_resources(folder / OBJECT, target(item.target), self.rocm, self.run)
                 write_json(folder / RESOURCES, resources.to_json())
         except CommandFailed as error:
-            return Failure(item, "compile", _first_error(error), str(self.run.logs / log))
+            return Failure(item, "compile", _first_error(error), portable(self.run.logs / log, self.run.root))
         except AmdflowError as error:
-            return Failure(item, "compile", error.message, str(self.run.logs / log))
+            return Failure(item, "compile", error.message, portable(self.run.logs / log, self.run.root))
         done(item)
         return None
 

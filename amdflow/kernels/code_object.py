@@ -70,12 +70,15 @@ def parse_notes(text: str, facts: Target, *, matrix_instructions: int) -> Resour
     """The metadata that ``llvm-readelf --notes`` prints. On targets with one register file ``.vgpr_count`` holds the AGPRs too."""
     document = text.partition("---\n")[2].partition("\n...")[0]
     try:
-        kernels = yaml.safe_load(document)["amdhsa.kernels"]
-        (kernel,) = kernels
+        metadata = yaml.safe_load(document)
+        (kernel,) = metadata["amdhsa.kernels"]
+        arch = metadata["amdhsa.target"].rpartition("-")[2].partition(":")[0]
     except (yaml.YAMLError, TypeError, KeyError, ValueError) as error:
         raise AmdflowError(
             "the code object has no metadata of exactly one kernel", hint="a kernel's build must return one prim_func"
         ) from error
+    if arch != facts.name:
+        raise AmdflowError(f"the code object is for {arch}, not for {facts.name}", hint="amdflow doctor")
     agprs = kernel.get(".agpr_count", 0)
     total = kernel[".vgpr_count"]
     return Resources(

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from amdflow.errors import EnvironmentProblem
-from amdflow.files import write_json
+from amdflow.files import portable, write_json
 from amdflow.kernels.item import SCRIPTS, Item, in_parallel
 from amdflow.pipeline.stage import Run
 from amdflow.process import describe_status
@@ -99,7 +99,7 @@ def _lower_hand(
         raise EnvironmentProblem(
             f"TileLang does not start in {engine.python}: {last}", hint="amdflow toolchain install kernels --force"
         )
-    where = _shown(run, log)
+    where = portable(run.logs / log, run.root)
     failures = [
         Failure(by_name[name], "lowering", answer["error"], where)
         for name, answer in answers.items()
@@ -111,9 +111,3 @@ def _lower_hand(
             Failure(silent[0], "lowering", f"TileLang's process {describe_status(ended.returncode)} while at it", where)
         )
     return include[0], failures
-
-
-def _shown(run: Run, log: str) -> str:
-    from amdflow.files import portable
-
-    return portable(run.logs / log, run.root)

@@ -27,6 +27,7 @@ from amdflow.toolchain import Engine, Rocm
 
 REPORT = "kernels.json"
 _SHOWN_FAILURES = 8
+_ELF_AMDGPU = 224
 
 
 @dataclass(frozen=True)
@@ -132,6 +133,16 @@ class KernelsStage(Stage[KernelsConfig]):
             else [],
         )
 
+    def verify(self, plan: Plan, outcome: Outcome, run: Run) -> Sequence[Finding]:  # noqa: ARG002 - the contract
+        """Every code object that is handed over must be there, and be one for an AMD GPU."""
+        for output in outcome.outputs:
+            if output.role == "code-object" and not _is_code_object(output.path):
+                raise AmdflowError(
+                    f"{output.path.name} of {output.path.parent.name} is no AMD code object",
+                    hint="amdflow kernels build --force",
+                )
+        return ()
+
 
 STAGE = KernelsStage()
 
@@ -160,6 +171,13 @@ def _inputs(folders: Folders, kernels: Sequence[Kernel], targets: Sequence[str])
         name = name if name not in found else f"shipped {name}"
         found[name] = Input(name, path)
     return list(found.values())
+
+
+def _is_code_object(path: Path) -> bool:
+    """Whether the ELF header names the AMD GPU as its machine."""
+    with path.open("rb") as stream:
+        header = stream.read(20)
+    return header[:4] == b"\x7fELF" and int.from_bytes(header[18:20], "little") == _ELF_AMDGPU
 
 
 def _publish(built: Built, payload: Path) -> list[Output]:

@@ -45,7 +45,7 @@ def test_the_numbers_are_read() -> None:
 def test_one_register_file_means_that_the_count_holds_the_agprs() -> None:
     notes = NOTES.format(vgprs=192, agprs=64)
     assert parse_notes(notes, target("gfx942"), matrix_instructions=0).vgprs == 128
-    assert parse_notes(notes, target("gfx908"), matrix_instructions=0).vgprs == 192
+    assert parse_notes(notes.replace("--gfx942", "--gfx908"), target("gfx908"), matrix_instructions=0).vgprs == 192
 
 
 @pytest.mark.parametrize(
@@ -54,3 +54,8 @@ def test_one_register_file_means_that_the_count_holds_the_agprs() -> None:
 def test_a_file_that_is_no_code_object(text: str) -> None:
     with pytest.raises(AmdflowError, match="no metadata of exactly one kernel"):
         parse_notes(text, target("gfx942"), matrix_instructions=0)
+
+
+def test_a_code_object_for_another_target_is_refused() -> None:
+    with pytest.raises(AmdflowError, match="is for gfx942, not for gfx90a"):
+        parse_notes(NOTES.format(vgprs=1, agprs=0), target("gfx90a"), matrix_instructions=0)
