@@ -125,7 +125,7 @@ def prove(engine: Engine, device: str, log: Path) -> None:
     ):  # a folder in the working directory named like a package would shadow it
         for code in (*_PROOF[engine.name], *(_CPU_PROOF.get(engine.name, ()) if device == "cpu" else ())):
             try:
-                process.run([str(engine.python), "-c", code], cwd=Path(empty), env=environment, log=log, timeout=300)
+                process.run([str(engine.python), "-c", code], cwd=Path(empty), env=environment, log=log, timeout=900)
             except AmdflowError as error:
                 raise EnvironmentProblem(
                     f"the new environment for {engine.name} does not work: {error.message}",

