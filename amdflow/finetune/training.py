@@ -17,7 +17,7 @@ from amdflow.finetune.events import Event, History, followed, read_events, summa
 from amdflow.finetune.planning import Job
 from amdflow.pipeline.stage import Run
 from amdflow.process import Completed
-from amdflow.terminal import Bar
+from amdflow.terminal import Bar, Terminal
 
 SCRIPT = Path(__file__).parent / "inside" / "train.py"
 LOG = "train.log"
@@ -76,7 +76,10 @@ def train(job: Job, launch: Launch, run: Run) -> Result:
         job_file, json.dumps({"args": args, "events": str(events), "result": str(result)}, indent=2, ensure_ascii=False)
     )
     first = len(read_events(events))
-    with run.terminal.progress("training", unit="steps") as bar, followed(events, lambda event: _show(event, bar)):
+    with (
+        run.terminal.progress("training", unit="steps") as bar,
+        followed(events, lambda event: _show(event, bar, run.terminal)),
+    ):
         variables = launch.variables(run.cache, local=job.local)
         done = run.call(
             launch.argv(job_file),
@@ -117,13 +120,15 @@ def _arguments(job: Job, output: Path, resume: Path | None) -> dict[str, Any]:
     return {**defaults, **job.args, **ours}
 
 
-def _show(event: Event, bar: Bar) -> None:
+def _show(event: Event, bar: Bar, terminal: Terminal) -> None:
     if event["event"] == "start":
         bar.update(done=event["step"], total=event["total"])
     elif event["event"] == "step":
         bar.update(done=event["step"], total=event["total"], note=f"loss {event['loss']:.4f}")
     elif event["event"] == "checkpoint":
         bar.update(note=f"checkpoint at step {event['step']}")
+    elif event["event"] == "note":
+        terminal.say(f"  {event['text']}")
 
 
 def explain_failure(done: Completed, events: list[Event], log: Path) -> AmdflowError:

@@ -129,6 +129,21 @@ def check_weights(model: Any, step: int) -> None:
             raise NotFinite(f"weight {name}", math.nan, step)
 
 
+def widen(model: Any, args: Any, *, pure_bf16: bool) -> bool:
+    """On a CPU, compute in float32 unless the config asks for less.
+
+    LLaMA-Factory keeps frozen weights as the file has them; most CPUs are several times slower in bfloat16.
+    """
+    import torch
+
+    wanted = torch.cuda.is_available() or args.bf16 or args.fp16 or pure_bf16 or getattr(model, "is_quantized", False)
+    narrow = any(weight.dtype in (torch.bfloat16, torch.float16) for weight in model.parameters())
+    if wanted or not narrow:
+        return False
+    model.float()
+    return True
+
+
 def leave_together() -> None:
     """Wait until every rank has written its part of the checkpoint, then give up."""
     import torch
@@ -138,7 +153,7 @@ def leave_together() -> None:
     raise Stopped
 
 
-def make_callback(watch: Watch) -> Any:
+def make_callback(watch: Watch, *, pure_bf16: bool) -> Any:
     """The callback that reports steps and obeys signals."""
     from transformers import TrainerCallback
 
@@ -148,6 +163,10 @@ def make_callback(watch: Watch) -> Any:
         def on_train_begin(self, _args: Any, state: Any, _control: Any, **_: Any) -> None:
             watch.training = True
             watch.emit("start", step=state.global_step, total=state.max_steps)
+
+        def on_init_end(self, args: Any, _state: Any, _control: Any, model: Any = None, **_: Any) -> None:
+            if widen(model, args, pure_bf16=pure_bf16):
+                watch.emit("note", text="on a CPU and without bf16: true, the model is computed in float32")
 
         def on_step_begin(self, *_: Any, **__: Any) -> None:
             watch.loss = 0.0
@@ -208,7 +227,7 @@ def train(job: dict[str, Any], watch: Watch) -> int:
         guard(watch)
         from llamafactory.train.tuner import run_exp
 
-        run_exp(args=job["args"], callbacks=[make_callback(watch)])
+        run_exp(args=job["args"], callbacks=[make_callback(watch, pure_bf16=bool(job["args"].get("pure_bf16")))])
     except NotFinite as problem:
         watch.emit("not_finite", step=problem.step, what=problem.what, value=str(problem.value))
         return 1
