@@ -27,22 +27,8 @@ _WORDS = {
     "peak_rss_mb": "peak memory, MB",
     "peak_gpu_mb": "peak GPU memory, MB",
 }
-_KERNEL_COLUMNS = (
-    "kernel",
-    "dtype",
-    "target",
-    "sizes",
-    "matrix_instructions",
-    "vgprs",
-    "agprs",
-    "sgprs",
-    "lds_static",
-    "lds_dynamic",
-    "lds_limit",
-    "spills",
-    "scratch",
-    "waves_per_simd",
-    "limited_by",
+_KERNEL_COLUMNS = tuple(
+    "kernel dtype target sizes matrix_instructions vgprs agprs sgprs spills waves_per_simd limited_by lds_static lds_dynamic lds_limit".split()
 )
 TABLE_ROWS = 300
 """Rows shown of one table; the manifest holds the rest."""

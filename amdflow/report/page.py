@@ -9,13 +9,14 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+import re
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from amdflow.files import write_atomic
 
@@ -46,6 +47,14 @@ def embed(value: Any) -> Markup:
     """JSON for a ``<script type="application/json">``: no character in it can end the element."""
     text = json.dumps(value, ensure_ascii=False, separators=(",", ":")).translate(_SCRIPT_SAFE)
     return Markup(text)  # noqa: S704  every < > & is escaped
+
+
+def prose(text: str) -> Markup:
+    """Text with its words in backticks set as code, everything escaped."""
+    parts = re.split(r"`([^`\n]+)`", text)
+    return Markup().join(
+        Markup("<code>{}</code>").format(part) if index % 2 else escape(part) for index, part in enumerate(parts)
+    )
 
 
 def size(value: int) -> str:
@@ -81,7 +90,7 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters.update(embed=embed, size=size, duration=duration)
+    environment.filters.update(embed=embed, size=size, duration=duration, prose=prose)
     return environment
 
 

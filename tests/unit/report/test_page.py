@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from amdflow.report.page import duration, embed, size
+from amdflow.report.page import duration, embed, prose, size
 
 
 @settings(deadline=None)
@@ -43,3 +43,8 @@ def test_sizes(value: int, said: str) -> None:
 )
 def test_durations(seconds: float, said: str) -> None:
     assert duration(seconds) == said
+
+
+def test_words_in_backticks_are_code_and_everything_is_escaped() -> None:
+    assert str(prose("run `a <b>` & <i>")) == "run <code>a &lt;b&gt;</code> &amp; &lt;i&gt;"
+    assert str(prose("one ` tick")) == "one ` tick"

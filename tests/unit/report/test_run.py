@@ -41,7 +41,7 @@ def test_a_whole_run_is_shown_with_all_it_holds(tmp_path: Path) -> None:
         "clang",
         "nested.depth",
         "amdflow.yaml",
-        "10 ",
+        "hipify-clang 10, text map 2",
     ):
         assert words in text, words
     assert "did not" not in text
@@ -110,13 +110,22 @@ def test_findings_that_need_a_person_are_in_the_headline_and_the_worst_are_liste
     whole_run(tmp_path)
     save(tmp_path, manifest("migrate", Status.OK_WITH_FINDINGS, findings={"silent": 2, "note": 4}))
     (tmp_path / "migrate" / "findings.json").write_text(json.dumps({"findings": [WARP.to_json()]}))
-    (tmp_path / "migrate" / "report.html").write_text("x")
     text = page(tmp_path)
     assert "All 5 stages ended; 2 findings need a person" in text
     assert "Warp size fixed to 32" in text
-    assert 'href="migrate/report.html"' in (tmp_path / "report.html").read_text()
     (tmp_path / "migrate" / "findings.json").write_text("{")
     assert "silent 2" in page(tmp_path)
+
+
+def test_a_stage_with_a_report_of_its_own_is_linked_instead_of_listed(tmp_path: Path) -> None:
+    whole_run(tmp_path)
+    save(tmp_path, manifest("migrate", Status.OK_WITH_FINDINGS, findings={"silent": 2}))
+    (tmp_path / "migrate" / "findings.json").write_text(json.dumps({"findings": [WARP.to_json()]}))
+    (tmp_path / "migrate" / "report.html").write_text("x")
+    text = page(tmp_path)
+    assert "silent 2" in text
+    assert "Warp size fixed to 32" not in text
+    assert 'href="migrate/report.html"' in (tmp_path / "report.html").read_text()
 
 
 def test_links_are_right_when_the_page_lies_elsewhere(tmp_path: Path) -> None:
