@@ -27,9 +27,23 @@ _WORDS = {
     "peak_rss_mb": "peak memory, MB",
     "peak_gpu_mb": "peak GPU memory, MB",
 }
-_KERNEL_COLUMNS = tuple(
-    "kernel dtype target sizes matrix_instructions vgprs agprs sgprs spills waves_per_simd limited_by lds_static lds_dynamic lds_limit".split()
+_KERNEL_COLUMNS = (
+    "kernel",
+    "dtype",
+    "target",
+    "sizes",
+    "matrix_instructions",
+    "vgprs",
+    "agprs",
+    "sgprs",
+    "spills",
+    "waves_per_simd",
+    "limited_by",
+    "lds_static",
+    "lds_dynamic",
+    "lds_limit",
 )
+"""The order of what every kernel has; anything else comes after it."""
 TABLE_ROWS = 300
 """Rows shown of one table; the manifest holds the rest."""
 
