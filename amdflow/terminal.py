@@ -45,19 +45,27 @@ class Bar:
         self._write, self._description, self._progress, self._task = write, description, progress, task
         self._total, self._done, self._note = total, 0.0, ""
         self._started = self._spoke = time.monotonic()
+        self._began_at = 0.0
 
     def update(
         self, advance: float = 0.0, *, done: float | None = None, total: float | None = None, note: str | None = None
     ) -> None:
-        """Move on by ``advance`` or to ``done``; ``note`` is shown beside the bar (loss, file name)."""
+        """Move on by ``advance`` or to ``done``; ``note`` is shown beside the bar (loss, file name).
+
+        Rate and time left count from when the total is known: loading a model says nothing of a training's speed.
+        """
         self._done = self._done + advance if done is None else done
+        if self._total is None and total is not None:
+            self._started, self._began_at = time.monotonic(), self._done
+            if self._progress is not None and self._task is not None:
+                self._progress.reset(self._task, total=total, completed=int(self._done))
         self._total = self._total if total is None else total
         self._note = self._note if note is None else note
         if self._progress is not None and self._task is not None:
             self._progress.update(self._task, completed=self._done, total=self._total, note=self._note)
         elif time.monotonic() - self._spoke >= _LINE_EVERY_SECONDS:
             self._spoke = time.monotonic()
-            rate = self._done / max(self._spoke - self._started, 1e-9)
+            rate = (self._done - self._began_at) / max(self._spoke - self._started, 1e-9)
             left = f", {(self._total - self._done) / rate:.0f} s left" if self._total and rate else ""
             of = f"/{self._total:g}" if self._total else ""
             self._write(f"  {self._description}: {self._done:g}{of} ({rate:.2g}/s{left}) {self._note}".rstrip())

@@ -39,3 +39,16 @@ def test_a_pipe_gets_no_control_characters(capsys: pytest.CaptureFixture[str]) -
         for _ in range(3):
             bar.update(1, note="x")
     assert "\x1b" not in capsys.readouterr().err
+
+
+def test_rate_and_time_left_count_from_when_the_total_is_known(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = [1000.0]
+    monkeypatch.setattr("amdflow.terminal.time.monotonic", lambda: now[0])
+    with Terminal().progress("training") as bar:
+        now[0] += 100  # loading
+        bar.update(done=40, total=80)
+        now[0] += 20
+        bar.update(done=50)
+    assert "training: 50/80 (0.5/s, 60 s left)" in capsys.readouterr().err
