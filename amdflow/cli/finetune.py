@@ -71,6 +71,7 @@ def _render(report: StageReport, terminal: Terminal) -> None:
     if manifest is None:
         return
     metrics = manifest.metrics
+    trained = next((artifact for artifact in manifest.outputs if artifact.role in ("adapter", "model")), None)
     memory = metrics.get("peak_gpu_mb") or metrics.get("peak_rss_mb")
     rows = [
         ("base model", str(metrics.get("base_model"))),
@@ -82,9 +83,6 @@ def _render(report: StageReport, terminal: Terminal) -> None:
         ("loss", f"{metrics.get('first_loss')} -> {metrics.get('final_loss')}"),
         ("tokens", f"{metrics.get('tokens'):,} ({metrics.get('tokens_per_second')}/s)"),
         ("device", f"{metrics.get('device')}, {metrics.get('processes')} process(es), peak memory {memory} MB"),
-        (
-            "result",
-            str(report.manifest_path.parent / (manifest.handoff.get("adapter") or manifest.handoff.get("model") or "")),
-        ),
+        ("result", str((report.manifest_path.parent / trained.path).parent) if trained else "-"),
     ]
     terminal.table(("", "fine-tuning"), rows)

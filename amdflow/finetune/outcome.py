@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from amdflow.files import portable
+from amdflow.files import portable, write_json
 from amdflow.finetune.events import thin
 from amdflow.finetune.planning import Job
 from amdflow.finetune.training import Result
@@ -32,6 +32,10 @@ def collect(job: Job, kernels: Mapping[str, Sequence[str]], result: Result, run:
         for path in sorted(run.payload.iterdir())
         if path.is_file() and (role := _role(path, kind))
     ]
+    if job.findings:
+        listed = {"schema": "amdflow/findings", "version": "1.0", "findings": [item.to_json() for item in job.findings]}
+        write_json(run.scratch / "findings.json", listed)
+        outputs.append(Output(run.scratch / "findings.json", "report", produced_by="amdflow"))
     base = portable(job.base.folder, run.root) if job.base.folder else job.base.name
     handoff = {
         "base_model": base,

@@ -70,6 +70,8 @@ class FinetuneStage(Stage[FinetuneConfig]):
         launch = Launch(engine.python, engine.environment(offline=job.local), processes, torchrun=spread)
         for note in job.notes:
             request.terminal.say(f"  {note}")
+        for finding in job.findings:
+            request.terminal.warn(f"{finding.id} {finding.path}: {finding.message}")
         tools = {name: engine.packages[name] for name in _TOOLS if name in engine.packages} | {"device": engine.device}
         work = _Work(job, launch, _available(request.upstream))
         return Plan(
@@ -135,5 +137,4 @@ def _steps(work: _Work, root: Path) -> list[str]:
     return [
         *steps,
         f"with {work.launch.python}, {work.launch.processes} process(es)",
-        *(f"finding: {finding.message}" for finding in job.findings),
     ]
