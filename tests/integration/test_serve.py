@@ -68,15 +68,20 @@ def free_port() -> int:
     return port
 
 
-def ask(url: str, *, model: str = "tiny", tokens: int = 16, words: str = "hello") -> httpx.Response:
+def ask(url: str, *, model: str = "tiny", words: str = "hello", **more: Any) -> httpx.Response:
     body = {
         "model": model,
         "messages": [{"role": "user", "content": words}],
         "temperature": 0,
-        "max_tokens": tokens,
-        "ignore_eos": True,
+        "max_tokens": 16,
+        **more,
     }
     return httpx.post(f"{url}/v1/chat/completions", json=body, timeout=120, trust_env=False)
+
+
+def ask_long(url: str, *, model: str = "tiny") -> httpx.Response:
+    """A request that takes seconds."""
+    return ask(url, model=model, max_tokens=300, ignore_eos=True)
 
 
 def group(leader: int) -> list[int]:
@@ -136,7 +141,7 @@ def test_its_status_and_log_can_be_asked_for(detached: Detached) -> None:
 
 def test_it_answers_many_at_once(detached: Detached) -> None:
     with ThreadPoolExecutor(8) as pool:
-        answers = list(pool.map(lambda number: ask(detached.url, words=f"number {number}"), range(16)))
+        answers = list(pool.map(lambda number: ask(detached.url, words=f"number {number}", ignore_eos=True), range(16)))
     assert {answer.status_code for answer in answers} == {200}
     assert all(answer.json()["usage"]["completion_tokens"] == 16 for answer in answers)
     assert ask(detached.url).json()["choices"] == ask(detached.url).json()["choices"], "temperature 0 repeats itself"
@@ -155,7 +160,7 @@ def test_a_second_server_and_a_taken_port_are_refused(detached: Detached, folder
 
 def test_stopping_it_lets_the_request_in_flight_finish(detached: Detached) -> None:
     with ThreadPoolExecutor(1) as pool:
-        answer = pool.submit(ask, detached.url, tokens=300)
+        answer = pool.submit(ask_long, detached.url)
         until(lambda: running_requests(detached.url) >= 1, what="the request's start")
         said = detached.run("endpoint", "stop")
         assert said.code == 0, said.err
@@ -191,7 +196,7 @@ def test_in_the_foreground_sigterm_drains_and_exits_0(folder: CommandLine) -> No
     leader = json.loads((folder.folder / "out/serve/endpoint.json").read_text())["pid"]
     url = f"http://127.0.0.1:{port}"
     with ThreadPoolExecutor(1) as pool:
-        answer = pool.submit(ask, url, model="model", tokens=300)
+        answer = pool.submit(ask_long, url, model="model")
         until(lambda: running_requests(url) >= 1, what="the request's start")
         os.kill(running.pid, signal.SIGTERM)
         assert answer.result().status_code == 200
