@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -36,6 +37,37 @@ def install(
 
     context = open_context(quiet=quiet, config=config)
     install_tools(names or [], context.toolchain.config, context.toolchain.store, context.terminal, force=force)
+
+
+@app.command(context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
+def run(
+    engine: Annotated[str, typer.Argument(help="kernels, finetune, serve or vllm.")],
+    script: Annotated[Path, typer.Argument(help="A Python script.")],
+    arguments: Annotated[list[str] | None, typer.Argument(help="What the script gets.", show_default=False)] = None,
+) -> None:
+    """Run a script with an engine's Python and settings; it may reach the network.
+
+    Example:  amdflow toolchain run finetune finetuning/models.py smollm2 models/smollm2
+    """
+    import os
+
+    from amdflow import process
+    from amdflow.cli.context import open_context
+    from amdflow.errors import UsageError
+
+    context = open_context()
+    if not script.is_file():
+        raise UsageError(f"there is no script {script}", hint="check the path")
+    found = context.toolchain.engine(engine)
+    done = process.run(
+        [str(found.python), str(script), *(arguments or [])],
+        env={**os.environ, **found.environment(offline=False), "PYTHONUNBUFFERED": "1"},
+        on_line=context.terminal.say,
+        check=False,
+        sweep_descendants=True,
+    )
+    if done.returncode:
+        raise typer.Exit(done.returncode if done.returncode > 0 else 128 - done.returncode)
 
 
 @app.command("list")

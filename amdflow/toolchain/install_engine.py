@@ -163,7 +163,7 @@ def _install(step: Step, build: Path, cache: Path, log: Path, bar: Bar) -> list[
             env=wheels.pip_environment(cache.parent),
             log=log,
             check=False,
-            on_line=lambda line: _follow(line, bar),
+            on_line=_Follower(bar, step.requirements),
         )
     if done.returncode:
         index = f"; {TORCH_INDEX_VARIABLE} chooses another index of torch wheels" if "--index-url" in step.words else ""
@@ -176,12 +176,27 @@ def _install(step: Step, build: Path, cache: Path, log: Path, bar: Bar) -> list[
     return artifacts
 
 
-def _follow(line: str, bar: Bar) -> None:
-    found = re.match(r"(?:Collecting|Processing) (\S+)", line)
-    if found:
-        bar.update(1, note=found[1].rpartition("/")[2][:40])
-    elif line.startswith("Installing collected"):
-        bar.update(note="unpacking")
+class _Follower:
+    """Reads pip's lines and moves the bar on, once for each wanted package."""
+
+    def __init__(self, bar: Bar, requirements: Sequence[str]) -> None:
+        self.bar = bar
+        self.wanted = {_named(requirement) for requirement in requirements}
+
+    def __call__(self, line: str) -> None:
+        found = re.match(r"(?:Collecting|Processing|Requirement already satisfied:) (\S+)", line)
+        name = _named(found[1].rpartition("/")[2] if "/" in found[1] else found[1]) if found else ""
+        if name in self.wanted:
+            self.wanted.discard(name)
+            self.bar.update(1, note=name)
+        elif line.startswith("Installing collected"):
+            self.bar.update(note="unpacking")
+
+
+def _named(text: str) -> str:
+    """The distribution in a requirement or a wheel's file name."""
+    stem = text.partition("-")[0] if text.endswith(".whl") else re.split(r"[\[=<>!~;(@ ]", text)[0]
+    return normalize(stem)
 
 
 def _artifacts(report: dict[str, object]) -> list[Artifact]:

@@ -208,3 +208,13 @@ def test_an_install_killed_halfway_is_not_used_and_goes_on(
     assert len(list(cache.glob("rocm/build-*"))) == 1
     record = json.loads((cache / "rocm/installed.json").read_text())
     assert all(len(artifact["sha256"]) == 64 for artifact in record["artifacts"])
+
+
+def test_a_script_in_an_engines_environment(amdflow: CommandLine, tmp_path: Path) -> None:
+    (tmp_path / "script.py").write_text(
+        "import sys, importlib.metadata as m; print(m.version('tilelang'), sys.argv[1:]); sys.exit(3)\n"
+    )
+    said = amdflow("toolchain", "run", "kernels", "script.py", "--output", "x")
+    assert said.code == 3
+    assert "0.1.15 ['--output', 'x']" in said.err
+    assert amdflow("toolchain", "run", "kernels", "nowhere.py").code == 2

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from amdflow import terminal
 from amdflow.config import ToolchainConfig
 from amdflow.errors import EnvironmentProblem, UsageError
 from amdflow.terminal import Terminal
@@ -195,3 +196,26 @@ def test_an_engine_that_does_not_start_is_refused(tmp_path: Path) -> None:
     with pytest.raises(EnvironmentProblem, match="the new environment for kernels does not work") as caught:
         install_engine.prove(engine, "cpu", tmp_path / "log")
     assert str(tmp_path / "log") in caught.value.hint
+
+
+def test_progress_counts_each_wanted_package_once(store: Store) -> None:
+    moves: list[float] = []
+
+    class Bar(terminal.Bar):
+        def update(self, advance: float = 0.0, **_named: object) -> None:
+            moves.append(advance)
+
+    follow = install_engine._Follower(
+        Bar(print, "", 3, None, None), ("torch==2.13.0", "typing_extensions==4.16.0", "z3-solver==4.15.4.0")
+    )
+    for line in (
+        "Looking in links: /x",
+        "Collecting torch==2.13.0 (from -r requirements.txt (line 1))",
+        "Processing /files/typing_extensions-4.16.0-py3-none-any.whl (from -r requirements.txt (line 2))",
+        "Collecting networkx>=2.5 (from torch)",
+        "Requirement already satisfied: z3-solver==4.15.4.0 in /venv/lib (from -r requirements.txt (line 3))",
+        "Requirement already satisfied: torch==2.13.0 in /venv/lib",
+        "Installing collected packages: torch",
+    ):
+        follow(line)
+    assert sum(moves) == 3
