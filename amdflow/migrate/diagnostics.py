@@ -114,7 +114,9 @@ def _finding(cause: _Cause, original_line: Callable[[str, int], int]) -> Finding
         "places": [f"{path}:{line}" for path, line in list(places)[:_PLACES_KEPT]],
         "compiler": cause.text,
     }
-    also = f" ({len(places)} places, {_units(len(units))})" if len(places) > 1 or len(units) > 1 else ""
+    also = (
+        f" ({_count(len(places), 'place')}, {_count(len(units), 'unit')})" if len(places) > 1 or len(units) > 1 else ""
+    )
     if missing:
         header = missing["header"]
         return Finding(
@@ -144,5 +146,5 @@ def _finding(cause: _Cause, original_line: Callable[[str, int], int]) -> Finding
     )
 
 
-def _units(count: int) -> str:
-    return "1 unit" if count == 1 else f"{count} units"
+def _count(number: int, word: str) -> str:
+    return f"{number} {word}" if number == 1 else f"{number} {word}s"

@@ -3,51 +3,31 @@
 from __future__ import annotations
 
 import time
-from collections import Counter, defaultdict
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from collections import Counter
+from typing import Any
 
 from amdflow.files import write_json
 from amdflow.findings import Effort, Finding, Severity, count_by_severity
 from amdflow.migrate import compat
-from amdflow.migrate.compile_check import FAILED, OK, UnitResult
-from amdflow.migrate.diagnostics import read_problems, root_causes
-from amdflow.migrate.finish import Finished
-from amdflow.migrate.hazards import settle
-from amdflow.migrate.inspect_sources import Inspection
+from amdflow.migrate.compile_check import OK
+from amdflow.migrate.figures import Figures
+from amdflow.migrate.gather import all_findings
 from amdflow.migrate.scan import Kind
 from amdflow.migrate.text import printable
-from amdflow.migrate.translate import Method, Translation
+from amdflow.migrate.translate import Method
 from amdflow.pipeline.stage import Outcome, Output
 from amdflow.report.migrated import FileResult, MigrationReport
 from amdflow.report.migration import write_html, write_markdown
 
-if TYPE_CHECKING:
-    from amdflow.migrate.migration import Migration
-
-AS_TEXT, NOT_READ, LEFT_OUT, RELOCATABLE, TOOL_SAYS = "AMF1003", "AMF1005", "AMF1006", "AMF1007", "AMF1008"
 NOT_A_UNIT = "not a unit"
-_CAUSES_SHOWN = 8
-
-
-@dataclass
-class Figures:
-    """What the steps of a migration came to."""
-
-    migration: Migration
-    translations: Mapping[str, Translation]
-    finished: Mapping[str, Finished]
-    results: Mapping[str, UnitResult]
-    inspection: Inspection
-    processes: dict[str, int] = field(default_factory=dict)
+_BLOCKING_SHOWN, _SILENT_SHOWN = 5, 4
 
 
 def report(figures: Figures) -> Outcome:
     """Write the evidence into the run's scratch folder and sum up."""
     migration = figures.migration
     run, job = migration.run_context, migration.job
-    findings = _all_findings(figures)
+    findings = all_findings(figures)
     files = _file_results(figures)
     metrics = _metrics(figures, files, findings)
     sources = {
@@ -100,121 +80,6 @@ def _method(figures: Figures, name: str) -> Method:
     return done.method if done else Method.CARRIED
 
 
-def _all_findings(figures: Figures) -> list[Finding]:
-    catalogue = figures.migration.job.catalogue
-    fixed = {(name, fix.line, fix.rule) for name, done in figures.finished.items() for fix in done.applied}
-    found = settle(figures.inspection.findings, catalogue, fixed, _compiled_files(figures))
-    found += _compile_findings(figures) + _conversion_findings(figures) + _fix_findings(figures)
-    order = {severity: rank for rank, severity in enumerate(Severity)}
-    return sorted(
-        found, key=lambda finding: (order[finding.severity], finding.path, finding.line, finding.id, finding.message)
-    )
-
-
-def _compiled_files(figures: Figures) -> set[str]:
-    """Files that units include (or are) and all of whose units compile for every target."""
-    good: set[str] = set()
-    bad: set[str] = set()
-    for name, result in figures.results.items():
-        (bad if FAILED in result.states.values() else good).update(figures.migration.graph.closure(name))
-    return good - bad
-
-
-def _compile_findings(figures: Figures) -> list[Finding]:
-    payload = figures.migration.run_context.payload
-    problems = [
-        problem
-        for result in figures.results.values()
-        for target, output in result.outputs.items()
-        for problem in read_problems(output, result.name, target, payload)
-    ]
-    own = _own_names(figures)
-
-    def original(path: str, line: int) -> int:
-        done = figures.finished.get(path)
-        return done.lines.original(line) if done else line
-
-    found = root_causes(problems, original, own.__contains__)
-    for result in figures.results.values():
-        if result.relocatable and OK in result.states.values():
-            found.append(_from_rule(figures, RELOCATABLE, result.name, 0, ""))
-    return found
-
-
-def _own_names(figures: Figures) -> set[str]:
-    """Names of the tree's own files: they do not tell causes apart."""
-    return set(figures.migration.texts)
-
-
-def _conversion_findings(figures: Figures) -> list[Finding]:
-    migration = figures.migration
-    found = [
-        _from_rule(figures, AS_TEXT, name, 0, done.reason)
-        for name, done in figures.translations.items()
-        if done.method is Method.TEXT
-    ]
-    found += [_from_rule(figures, NOT_READ, name, 0, why) for name, why in migration.skipped.items()]
-    found += [_from_rule(figures, LEFT_OUT, name, 0, why) for name, why in migration.job.tree.left_out.items()]
-    for name, done in figures.translations.items():
-        found += _tool_messages(figures, name, done)
-    return found
-
-
-def _tool_messages(figures: Figures, name: str, done: Translation) -> list[Finding]:
-    """What the tool warned about on lines that no finding speaks of: one finding for each message of a file."""
-    if not done.messages:
-        return []
-    said = {
-        line
-        for finding in figures.inspection.findings
-        if finding.path == name
-        for line in (finding.line, *finding.extra.get("lines", ()))
-    }
-    lines: dict[str, list[int]] = defaultdict(list)
-    for message in done.messages:
-        if message.line not in said:
-            lines[message.text].append(message.line)
-    return [_from_rule(figures, TOOL_SAYS, name, where[0], text + _places(len(where))) for text, where in lines.items()]
-
-
-def _places(count: int) -> str:
-    return f" ({count} places)" if count > 1 else ""
-
-
-def _fix_findings(figures: Figures) -> list[Finding]:
-    """Fixes that a reader should see, one finding for each kind in a file; a fix that leaves a risk is one for each place."""
-    found = []
-    for name, done in figures.finished.items():
-        by_rule: dict[str, list[Any]] = {}
-        for fix in done.applied:
-            by_rule.setdefault(fix.rule, []).append(fix)
-        for rule_id, fixes in by_rule.items():
-            rule = figures.migration.job.catalogue.rules.get(rule_id)
-            if rule is not None and rule.per == "line":
-                found += [_from_rule(figures, rule_id, name, fix.line, fix.message) for fix in fixes]
-            elif rule is not None:
-                found.append(_from_rule(figures, rule_id, name, fixes[0].line, fixes[0].message + _places(len(fixes))))
-    return found
-
-
-def _from_rule(figures: Figures, rule_id: str, path: str, line: int, match: str, column: int = 0) -> Finding:
-    rule = figures.migration.job.catalogue.get(rule_id)
-    text = figures.migration.texts.get(path, "")
-    snippet = printable(text.split("\n")[line - 1].strip())[:200] if 0 < line <= text.count("\n") + 1 and text else ""
-    return Finding(
-        rule.id,
-        rule.severity,
-        rule.message.replace("{match}", printable(match)).strip(),
-        path,
-        line,
-        column,
-        rule.title,
-        rule.fix.strip(),
-        rule.effort,
-        snippet,
-    )
-
-
 def _file_results(figures: Figures) -> list[FileResult]:
     job = figures.migration.job
     results = []
@@ -251,14 +116,6 @@ _STATES = {
 def _metrics(figures: Figures, files: list[FileResult], findings: list[Finding]) -> dict[str, Any]:
     job = figures.migration.job
     states = [result.states for result in figures.results.values()]
-    causes = [finding for finding in findings if finding.severity in (Severity.COMPILE, Severity.LINK, Severity.SILENT)]
-    causes.sort(
-        key=lambda finding: (
-            -(len(finding.extra.get("units", ())) * 1000 + finding.extra.get("count", 1))
-            if finding.severity is Severity.COMPILE
-            else 0
-        )
-    )
     return {
         "files": len(files),
         "files_by_method": dict(sorted(Counter(file.method for file in files).items(), key=lambda item: -item[1])),
@@ -268,16 +125,7 @@ def _metrics(figures: Figures, files: list[FileResult], findings: list[Finding])
         else {},
         "findings_by_rule": dict(Counter(finding.id for finding in findings)),
         "findings": count_by_severity(findings),
-        "top_causes": [
-            {
-                "id": finding.id,
-                "severity": finding.severity.value,
-                "message": finding.message[:300],
-                "path": finding.path,
-                "line": finding.line,
-            }
-            for finding in causes[:_CAUSES_SHOWN]
-        ],
+        "top_causes": look_first_at(findings),
         "effort": dict(
             Counter(
                 finding.effort.value
@@ -289,3 +137,29 @@ def _metrics(figures: Figures, files: list[FileResult], findings: list[Finding])
         "regions": len(figures.inspection.regions),
         "seconds": round(time.monotonic() - figures.migration.started, 2),
     }
+
+
+def look_first_at(findings: list[Finding]) -> list[dict[str, Any]]:
+    """What blocks the compiler, most far-reaching first, and what is silently wrong, one entry for each rule."""
+    blocking = [finding for finding in findings if finding.severity is Severity.COMPILE]
+    blocking.sort(key=lambda finding: (-len(finding.extra.get("units", ())), -finding.extra.get("count", 1)))
+    silent: dict[str, list[Finding]] = {}
+    for finding in findings:
+        if finding.severity is Severity.SILENT:
+            silent.setdefault(finding.id, []).append(finding)
+    groups = sorted(silent.values(), key=lambda group: -len(group))[:_SILENT_SHOWN]
+    shown = [(finding, finding.message) for finding in blocking[:_BLOCKING_SHOWN]]
+    shown += [
+        (group[0], f"{group[0].title} ({len(group)} places)" if len(group) > 1 else group[0].message)
+        for group in groups
+    ]
+    return [
+        {
+            "id": finding.id,
+            "severity": finding.severity.value,
+            "message": message[:300],
+            "path": finding.path,
+            "line": finding.line,
+        }
+        for finding, message in shown
+    ]

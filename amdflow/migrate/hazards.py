@@ -60,12 +60,14 @@ def _finding(name: str, matches: Sequence[Match], line: str) -> Finding:
     )
 
 
-def unsupported_names(source: Source, api: ApiMap, rule: Rule, covered: Collection[int]) -> list[Finding]:
+def unsupported_names(
+    source: Source, api: ApiMap, rule: Rule, covered: Collection[int], settled: Collection[str] = ()
+) -> list[Finding]:
     """CUDA names that the tool's tables know and HIP does not have, one finding for each name of a file.
 
-    ``covered`` holds lines about which a rule says more already.
+    ``covered`` holds lines about which a rule says more already, ``settled`` names that amdflow's own map settles.
     """
-    names = {name for name in _WORD.findall(source.masked) if name in api.unsupported}
+    names = {name for name in _WORD.findall(source.masked) if name in api.unsupported and name not in settled}
     found = []
     for name in sorted(names):
         lines = sorted(

@@ -50,6 +50,11 @@ def _inspect(source: Source, catalogue: Catalogue, api: ApiMap, result: Inspecti
     found = findings_of(source.name, matches, source.line)
     rule = catalogue.rules.get(UNSUPPORTED)
     if rule is not None:
-        found += unsupported_names(source, api, rule, {match.line for match in matches})
+        found += unsupported_names(source, api, rule, {match.line for match in matches}, _settled(catalogue))
     result.findings += found
     result.regions += find_regions(source, matches)
+
+
+def _settled(catalogue: Catalogue) -> set[str]:
+    """Names that the tool's map lacks and amdflow's own has."""
+    return {*catalogue.supplement.names, *catalogue.supplement.stand_ins}

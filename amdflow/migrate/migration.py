@@ -17,6 +17,7 @@ from amdflow.migrate.api_map import ApiMap, export_map
 from amdflow.migrate.build_flags import BuildFlags
 from amdflow.migrate.compile_check import CompileCheck, Compiler, Unit, UnitResult, depends_on
 from amdflow.migrate.config import MigrateConfig
+from amdflow.migrate.figures import Figures
 from amdflow.migrate.finish import Finished, finish
 from amdflow.migrate.fixes import FixContext
 from amdflow.migrate.fixes.compat_headers import defined_names
@@ -68,7 +69,7 @@ class Migration:
         results, check = self._compile(finished)
         inspection = inspect_sources(self.job.tree, self.job.catalogue, self.texts, self.api)
         _prune(self.run_context.cache)
-        figures = evidence.Figures(self, translations, finished, results, inspection)
+        figures = Figures(self, translations, finished, results, inspection)
         figures.processes = {
             "hipify": self.translator.processes,
             "hipify_reused": self.translator.reused,

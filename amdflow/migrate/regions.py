@@ -34,7 +34,8 @@ def find_regions(source: Source, matches: Iterable[Match]) -> list[dict[str, Any
             (first if inside else 0, match.rule.region),
             {"path": source.name, "line": first, "kind": match.rule.region, "op": _operation(f"{name} {source.name}")},
         )
-    return list(found.values())
+    inside_functions = {kind for line, kind in found if line}
+    return [region for (line, kind), region in found.items() if line or kind not in inside_functions]
 
 
 def _operation(name: str) -> str:

@@ -7,6 +7,7 @@ import pytest
 from amdflow.migrate.compat import StandIn, with_dependencies
 from amdflow.migrate.fixes import Applied, FixContext
 from amdflow.migrate.fixes.compat_headers import defined_names, use_compat_headers
+from amdflow.migrate.fixes.compiler_macros import extend_compiler_conditions
 from amdflow.migrate.fixes.lane_masks import ALL_LANES, CAST, WIDENED, find_mask_names, widen_lane_masks
 from amdflow.migrate.fixes.runtime_header import add_runtime_header
 from amdflow.migrate.lexer import mask
@@ -146,3 +147,34 @@ def test_headers_of_ours_bring_what_they_include() -> None:
         "cooperative_groups_scan.h",
         "cooperative_groups_reduce.h",
     }
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("#ifdef __CUDACC__", "#if defined(__CUDACC__) || defined(__HIPCC__)"),
+        ("#ifndef __NVCC__", "#if !defined(__NVCC__) && !defined(__HIPCC__)"),
+        ("  # ifdef __CUDACC__ // why", "  # if defined(__CUDACC__) || defined(__HIPCC__) // why"),
+        ("#if !defined __CUDACC__ && X", "#if !(defined(__CUDACC__) || defined(__HIPCC__)) && X"),
+        ("#ifdef __CUDA_ARCH__", "#if defined(__CUDA_ARCH__) || defined(__HIP_DEVICE_COMPILE__)"),
+    ],
+)
+def test_questions_about_the_compiler_hold_for_hip_too(before: str, after: str) -> None:
+    text, applied = extend_compiler_conditions(f"int a;\n{before}\n#endif\n")
+    assert text == f"int a;\n{after}\n#endif\n"
+    assert [fix.line for fix in applied] == [2]
+
+
+@pytest.mark.parametrize(
+    "kept",
+    [
+        "#if __CUDA_ARCH__ >= 800",
+        "#if defined(__CUDA_ARCH__) && (__CUDA_ARCH__ < 600)",
+        "#if defined(__CUDACC__) || defined(__HIPCC__)",
+        "// #ifdef __CUDACC__",
+        "#ifndef __CUDACC__\n#define __CUDACC__",
+        "#ifdef __CUDACC_VER_MAJOR__",
+    ],
+)
+def test_comparisons_and_what_knows_hip_already_stay(kept: str) -> None:
+    assert extend_compiler_conditions(f"{kept}\n#endif\n") == (f"{kept}\n#endif\n", [])

@@ -1,0 +1,166 @@
+"""All findings of a migration: rules, compiler, conversion, fixes, each place once."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from amdflow.findings import Finding, Severity
+from amdflow.migrate.compile_check import FAILED, OK
+from amdflow.migrate.diagnostics import COMPILE_ERROR, read_problems, root_causes
+from amdflow.migrate.figures import Figures
+from amdflow.migrate.hazards import settle
+from amdflow.migrate.text import printable
+from amdflow.migrate.translate import Method, Translation
+
+AS_TEXT, NOT_READ, LEFT_OUT, RELOCATABLE, TOOL_SAYS = "AMF1003", "AMF1005", "AMF1006", "AMF1007", "AMF1008"
+
+
+def all_findings(figures: Figures) -> list[Finding]:
+    """Worst first, then by place."""
+    catalogue = figures.migration.job.catalogue
+    fixed = {(name, fix.line, fix.rule) for name, done in figures.finished.items() for fix in done.applied}
+    found = settle(figures.inspection.findings, catalogue, fixed, _compiled_files(figures))
+    found = join(found, _compile_findings(figures)) + _conversion_findings(figures) + _fix_findings(figures)
+    order = {severity: rank for rank, severity in enumerate(Severity)}
+    return sorted(
+        found, key=lambda finding: (order[finding.severity], finding.path, finding.line, finding.id, finding.message)
+    )
+
+
+def _compiled_files(figures: Figures) -> set[str]:
+    """Files that units include (or are) and all of whose units compile for every target."""
+    good: set[str] = set()
+    bad: set[str] = set()
+    for name, result in figures.results.items():
+        (bad if FAILED in result.states.values() else good).update(figures.migration.graph.closure(name))
+    return good - bad
+
+
+def _compile_findings(figures: Figures) -> list[Finding]:
+    payload = figures.migration.run_context.payload
+    problems = [
+        problem
+        for result in figures.results.values()
+        for target, output in result.outputs.items()
+        for problem in read_problems(output, result.name, target, payload)
+    ]
+    own = set(figures.migration.texts)
+
+    def original(path: str, line: int) -> int:
+        done = figures.finished.get(path)
+        return done.lines.original(line) if done else line
+
+    found = root_causes(problems, original, own.__contains__)
+    for result in figures.results.values():
+        if result.relocatable and OK in result.states.values():
+            found.append(_from_rule(figures, RELOCATABLE, result.name, 0, ""))
+    return found
+
+
+def join(found: Sequence[Finding], compiler: Sequence[Finding]) -> list[Finding]:
+    """Rule findings and compiler errors together.
+
+    An error all of whose places a blocking rule explains already is not said twice: the rule's findings take its targets.
+    """
+    explained = {
+        (finding.path, line) for finding in found if finding.severity is Severity.COMPILE for line in _lines(finding)
+    }
+    targets: dict[tuple[str, int], set[str]] = defaultdict(set)
+    kept = []
+    for error in compiler:
+        places = {
+            (path, int(line))
+            for path, _colon, line in (place.rpartition(":") for place in error.extra.get("places", ()))
+        }
+        whole = error.extra.get("count", 0) == len(places)
+        if error.id == COMPILE_ERROR and whole and places and places <= explained:
+            for place in places:
+                targets[place].update(error.targets)
+        else:
+            kept.append(error)
+    joined = [
+        replace(
+            finding,
+            targets=tuple(sorted({target for line in _lines(finding) for target in targets[finding.path, line]})),
+        )
+        if finding.severity is Severity.COMPILE
+        else finding
+        for finding in found
+    ]
+    return joined + kept
+
+
+def _lines(finding: Finding) -> tuple[int, ...]:
+    return (finding.line, *finding.extra.get("lines", ()))
+
+
+def _conversion_findings(figures: Figures) -> list[Finding]:
+    migration = figures.migration
+    found = [
+        _from_rule(figures, AS_TEXT, name, 0, done.reason)
+        for name, done in figures.translations.items()
+        if done.method is Method.TEXT
+    ]
+    found += [_from_rule(figures, NOT_READ, name, 0, why) for name, why in migration.skipped.items()]
+    found += [_from_rule(figures, LEFT_OUT, name, 0, why) for name, why in migration.job.tree.left_out.items()]
+    for name, done in figures.translations.items():
+        found += _tool_messages(figures, name, done)
+    return found
+
+
+def _tool_messages(figures: Figures, name: str, done: Translation) -> list[Finding]:
+    """What the tool warned about on lines that no finding speaks of: one finding for each message of a file."""
+    if not done.messages:
+        return []
+    said = {
+        line
+        for finding in figures.inspection.findings
+        if finding.path == name
+        for line in (finding.line, *finding.extra.get("lines", ()))
+    }
+    lines: dict[str, list[int]] = defaultdict(list)
+    for message in done.messages:
+        if message.line not in said:
+            lines[message.text].append(message.line)
+    return [_from_rule(figures, TOOL_SAYS, name, where[0], text + _places(len(where))) for text, where in lines.items()]
+
+
+def _places(count: int) -> str:
+    return f" ({count} places)" if count > 1 else ""
+
+
+def _fix_findings(figures: Figures) -> list[Finding]:
+    """Fixes that a reader should see, one finding for each kind in a file; a fix that leaves a risk is one for each place."""
+    found = []
+    for name, done in figures.finished.items():
+        by_rule: dict[str, list[Any]] = {}
+        for fix in done.applied:
+            by_rule.setdefault(fix.rule, []).append(fix)
+        for rule_id, fixes in by_rule.items():
+            rule = figures.migration.job.catalogue.rules.get(rule_id)
+            if rule is not None and rule.per == "line":
+                found += [_from_rule(figures, rule_id, name, fix.line, fix.message) for fix in fixes]
+            elif rule is not None:
+                found.append(_from_rule(figures, rule_id, name, fixes[0].line, fixes[0].message + _places(len(fixes))))
+    return found
+
+
+def _from_rule(figures: Figures, rule_id: str, path: str, line: int, match: str, column: int = 0) -> Finding:
+    rule = figures.migration.job.catalogue.get(rule_id)
+    text = figures.migration.texts.get(path, "")
+    snippet = printable(text.split("\n")[line - 1].strip())[:200] if 0 < line <= text.count("\n") + 1 and text else ""
+    return Finding(
+        rule.id,
+        rule.severity,
+        rule.message.replace("{match}", printable(match)).strip(),
+        path,
+        line,
+        column,
+        rule.title,
+        rule.fix.strip(),
+        rule.effort,
+        snippet,
+    )
