@@ -14,65 +14,72 @@ if TYPE_CHECKING:
     from amdflow.pipeline.runner import StageReport
 
 
+Model = Annotated[
+    Path | None,
+    typer.Option(
+        "--model",
+        "-m",
+        help="Model directory, exported folder, workdir or export manifest; default: what the workdir's export made.",
+        show_default=False,
+    ),
+]
+Engine = Annotated[
+    str | None, typer.Option("--engine", help="auto (the default), sglang, vllm or transformers.", show_default=False)
+]
+Host = Annotated[
+    str | None,
+    typer.Option(
+        "--host",
+        help="Address to listen on, 127.0.0.1 by default; anything but loopback is reachable by others.",
+        show_default=False,
+    ),
+]
+Port = Annotated[
+    int | None,
+    typer.Option("--port", "-p", help="TCP port; default: 30000, or the next free one.", show_default=False),
+]
+ServedName = Annotated[
+    str | None, typer.Option("--served-name", help="The model's name in requests.", show_default=False)
+]
+Profile = Annotated[
+    str | None,
+    typer.Option("--profile", help="Launch profile (serving/profiles); default: by the GPU.", show_default=False),
+]
+Image = Annotated[
+    str | None,
+    typer.Option(
+        "--image", help="Take the engine from this container image (docker or podman, AMD GPU).", show_default=False
+    ),
+]
+EngineArg = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--engine-arg", help="An option of the engine's own, as name=value or name; repeatable.", show_default=False
+    ),
+]
+ReadyTimeout = Annotated[
+    float | None,
+    typer.Option("--ready-timeout", help="Seconds until it must be ready; default: the profile's.", show_default=False),
+]
+SmokePrompt = Annotated[
+    str | None,
+    typer.Option("--smoke-prompt", help="The question it must answer before it counts as served.", show_default=False),
+]
+Detach = Annotated[bool, typer.Option("--detach", "-d", help="Leave it running and return; see amdflow endpoint.")]
+
+
 def serve(
-    model: Annotated[
-        Path | None,
-        typer.Option(
-            "--model",
-            "-m",
-            help="Model directory, exported folder, workdir or export manifest; default: what the workdir's export made.",
-            show_default=False,
-        ),
-    ] = None,
-    engine: Annotated[
-        str | None, typer.Option("--engine", help="auto, sglang, vllm or transformers.", show_default="auto")
-    ] = None,
-    host: Annotated[
-        str | None,
-        typer.Option(
-            "--host",
-            help="Address to listen on; anything but loopback is reachable by others.",
-            show_default="127.0.0.1",
-        ),
-    ] = None,
-    port: Annotated[
-        int | None,
-        typer.Option("--port", "-p", help="TCP port; default: 30000, or the next free one.", show_default=False),
-    ] = None,
-    served_name: Annotated[
-        str | None, typer.Option("--served-name", help="The model's name in requests.", show_default=False)
-    ] = None,
-    profile: Annotated[
-        str | None,
-        typer.Option("--profile", help="Launch profile (serving/profiles); default: by the GPU.", show_default=False),
-    ] = None,
-    image: Annotated[
-        str | None,
-        typer.Option(
-            "--image", help="Take the engine from this container image (docker or podman, AMD GPU).", show_default=False
-        ),
-    ] = None,
-    engine_arg: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--engine-arg", help="An option of the engine's own, as name=value or name; repeatable.", show_default=False
-        ),
-    ] = None,
-    ready_timeout: Annotated[
-        float | None,
-        typer.Option(
-            "--ready-timeout", help="Seconds until it must be ready; default: the profile's.", show_default=False
-        ),
-    ] = None,
-    smoke_prompt: Annotated[
-        str | None,
-        typer.Option(
-            "--smoke-prompt", help="The question it must answer before it counts as served.", show_default=False
-        ),
-    ] = None,
-    detach: Annotated[
-        bool, typer.Option("--detach", "-d", help="Leave it running and return; see amdflow endpoint.")
-    ] = False,
+    model: Model = None,
+    engine: Engine = None,
+    host: Host = None,
+    port: Port = None,
+    served_name: ServedName = None,
+    profile: Profile = None,
+    image: Image = None,
+    engine_arg: EngineArg = None,
+    ready_timeout: ReadyTimeout = None,
+    smoke_prompt: SmokePrompt = None,
+    detach: Detach = False,
     from_manifest: FromManifest = None,
     dry_run: DryRun = False,
     config: ConfigFile = None,
@@ -81,7 +88,9 @@ def serve(
 ) -> None:
     """Serve a model over an OpenAI-compatible endpoint, once it has been checked and has answered a question.
 
-    Stays until Ctrl-C or SIGTERM, then lets requests in flight finish and exits 0. Example: amdflow serve --model out/ --detach
+    Stays until Ctrl-C or SIGTERM, then lets requests in flight finish and exits 0.
+
+    Example: amdflow serve --model out/ --detach
     """
     from amdflow.cli.context import run_stage
 
