@@ -69,6 +69,7 @@ class ExportStage(Stage[ExportConfig]):
             tools,
             steps,
             job=_Work(source, config, engine.python, engine.environment(offline=local)),
+            from_upstream=not (config.adapter or config.model),
         )
 
     def execute(self, plan: Plan, run: Run) -> Outcome:

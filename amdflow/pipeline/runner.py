@@ -89,6 +89,8 @@ class Runner:
             resolved.value, self.root, tuple(targets), upstream, self.terminal, self.toolchain
         )
         plan = stage.plan(request)
+        if not plan.from_upstream:
+            upstream = None
         if self.options.dry_run:
             return self._dry_run(stage, plan, destination, upstream)
         check_writable(destination.evidence)

@@ -61,6 +61,8 @@ class Plan:
     steps: Sequence[str]
     targets: Sequence[str] = ()
     job: Any = None
+    from_upstream: bool = True
+    """False when the request names its own input, so that the stage before has no part in the result."""
 
 
 @dataclass(frozen=True)

@@ -66,7 +66,12 @@ def make_plan(request: Request[ServeConfig]) -> Plan:
     )
     inputs = [Input(file.name, file, "model") for file in model.small_files]
     return Plan(
-        _key(job, request.root), inputs, {choice.engine.name: choice.version}, _steps(job, request.root), job=job
+        _key(job, request.root),
+        inputs,
+        {choice.engine.name: choice.version},
+        _steps(job, request.root),
+        job=job,
+        from_upstream=not config.model,
     )
 
 

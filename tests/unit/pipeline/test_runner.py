@@ -42,6 +42,7 @@ class Copy(Stage[CopyConfig]):
         self.failure: Exception | None = None
         self.findings: list[Finding] = []
         self.over_limit = False
+        self.from_upstream = True
 
     def plan(self, request: Request[CopyConfig]) -> Plan:
         source = request.root / "source.txt"
@@ -52,6 +53,7 @@ class Copy(Stage[CopyConfig]):
             steps=["copy"],
             targets=request.targets,
             job=request,
+            from_upstream=self.from_upstream,
         )
 
     def execute(self, plan: Plan, run: Run) -> Outcome:
@@ -238,6 +240,10 @@ def test_upstream_changes_count_by_content_not_by_run(root: Path) -> None:
     (root / "source.txt").write_text("changed")
     go(first, root)
     assert go(second, other, upstream=Upstream.read(path)).reason == "what the stage before handed over changed"
+    second.from_upstream = False
+    report = go(second, other, upstream=Upstream.read(path), force=True)
+    assert report.manifest is not None
+    assert report.manifest.upstream is None
 
 
 def test_a_read_only_folder_is_named(root: Path) -> None:
