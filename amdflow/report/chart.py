@@ -81,7 +81,10 @@ def line_chart(name: str, pairs: Sequence[Sequence[float | None]], *, x_name: st
 
 def ticks(low: float, high: float, about: int, *, whole: bool = False) -> list[float]:
     """Round values (1, 2 or 5 times a power of ten apart) that reach from just below ``low`` to just above ``high``."""
-    span = (high - low) or abs(high) or 1.0
+    size = max(abs(low), abs(high))
+    span = high - low
+    if span <= 1e-9 * max(size, 1e-9):  # as good as flat: what is left of the difference is rounding
+        span = size if size > 1e-9 else 1.0
     rough = span / about
     power = 10.0 ** math.floor(math.log10(rough))
     step = next(factor * power for factor in (1, 2, 5, 10) if factor * power >= rough)

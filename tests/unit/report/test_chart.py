@@ -31,8 +31,11 @@ def test_nothing_to_draw_is_no_chart(pairs: list[list[float | None]]) -> None:
     assert line_chart("loss", pairs) is None
 
 
-def test_a_flat_line_is_drawn() -> None:
-    chart = line_chart("loss", [[1, 0.0], [2, 0.0]])
+@pytest.mark.parametrize(
+    ("first", "second"), [(0.0, 0.0), (0.0, 5e-324), (0.0, 1e-300), (5.0, 5.0), (5.0, 5.0 + 1e-15)]
+)
+def test_a_line_as_good_as_flat_is_drawn(first: float, second: float) -> None:
+    chart = line_chart("loss", [[1, first], [2, second]])
     assert chart is not None
     assert all(math.isfinite(value) for point in chart.points for value in point)
 
@@ -52,8 +55,9 @@ def test_ticks_are_few_and_reach_around_the_values(one: float, other: float) -> 
     low, high = sorted((one, other))
     found = ticks(low, high, 5)
     assert 1 <= len(found) <= 9
-    assert found[0] <= low + 1e-6 * max(1, abs(low))
-    assert found[-1] >= high - 1e-6 * max(1, abs(high))
+    slack = 1e-6 * max(1, abs(low), abs(high))
+    assert found[0] <= low + slack
+    assert found[-1] >= high - slack
 
 
 def test_steps_get_whole_ticks() -> None:
