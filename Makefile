@@ -65,7 +65,7 @@ toolchain: $(READY)
 model: $(MODEL)/config.json
 
 $(MODEL)/config.json: | toolchain
-	$(BIN)/amdflow toolchain run finetune finetuning/models.py smollm2 $(MODEL)
+	$(BIN)/amdflow toolchain run finetune finetuning/models.py smollm2
 
 clean:
 	rm -rf $(VENV) out build dist .mypy_cache .ruff_cache .pytest_cache

@@ -72,7 +72,7 @@ def _parameter(parameter: Any) -> str | None:
         return None
     names = ", ".join(f"`{option}`" for option in parameter.opts + parameter.secondary_opts)
     if parameter.param_type_name == "argument":
-        names = f"`{(parameter.human_readable_name or parameter.name).upper()}`"
+        names = f"`{parameter.name.upper()}`"
     value = parameter.default
     default = "" if value in (None, False, ()) or callable(value) else f"`{getattr(value, 'value', value)}`"
     return f"| {names} | {_cell(getattr(parameter, 'help', ''))} | {default} |"
