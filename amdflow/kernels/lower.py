@@ -22,7 +22,7 @@ class Failure:
 
     item: Item
     step: str
-    """``lowering``, ``compile`` or ``budget``."""
+    """``lowering``, ``crash``, ``compile`` or ``budget``."""
     message: str
     log: str = ""
     """Where the whole story is, relative to the workspace."""
@@ -107,7 +107,5 @@ def _lower_hand(
     ]
     silent = [item for name, item in by_name.items() if name not in answers]
     if silent:
-        failures.append(
-            Failure(silent[0], "lowering", f"TileLang's process {describe_status(ended.returncode)} while at it", where)
-        )
+        failures.append(Failure(silent[0], "crash", f"its process {describe_status(ended.returncode)}", where))
     return include[0], failures

@@ -28,6 +28,12 @@ from amdflow.toolchain import Engine, Rocm
 REPORT = "kernels.json"
 _SHOWN_FAILURES = 8
 _ELF_AMDGPU = 224
+_STEPS = {
+    "lowering": "TileLang refuses it",
+    "crash": "TileLang crashed",
+    "compile": "does not compile",
+    "budget": "over budget",
+}
 
 
 @dataclass(frozen=True)
@@ -209,7 +215,7 @@ def _over_budget(built: Built, verdict: Verdict, line: Line) -> Failure:
 def _refusal(failures: Sequence[Failure], total: int) -> AmdflowError:
     lines = [f"{len(failures)} of {total} kernel builds failed" if len(failures) > 1 else ""]
     for failure in failures[:_SHOWN_FAILURES]:
-        what = {"budget": "over budget", "lowering": "TileLang refuses it", "compile": "does not compile"}[failure.step]
+        what = _STEPS[failure.step]
         log = f" (log: {failure.log})" if failure.log else ""
         lines.append(
             f"{failure.item.kernel.name}: {failure.item.variant} for {failure.item.target}: {what}: {failure.message}{log}"
