@@ -29,11 +29,11 @@ TORCH_INDEX = "https://download.pytorch.org/whl/rocm7.2"
 NEEDED_GB = {"cpu": 4.0, "cuda": 14.0, "rocm": 24.0}
 _TORCH_FAMILY = ("torch", "torchvision", "torchaudio", "triton")
 _PROOF = {
-    "kernels": ("import torch, tilelang; print(torch.__version__, tilelang.__version__)",),
-    "finetune": ("import torch, peft, trl; from llamafactory.train.tuner import run_exp",),
-    "serve": ("import torch, transformers, sglang; from sglang.srt.server_args import ServerArgs",),
+    "kernels": "import torch, tilelang",
+    "finetune": "import torch, peft, trl; from llamafactory.train.tuner import run_exp",
+    "serve": "import torch, transformers, sglang; from sglang.srt.server_args import ServerArgs",
 }
-_CPU_PROOF = {"serve": ("import torchvision, sgl_kernel",)}
+_CPU_PROOF = {"serve": "; import torchvision, sgl_kernel"}
 
 
 @dataclass(frozen=True)
@@ -123,14 +123,13 @@ def prove(engine: Engine, device: str, log: Path) -> None:
     with (
         tempfile.TemporaryDirectory() as empty
     ):  # a folder in the working directory named like a package would shadow it
-        for code in (*_PROOF[engine.name], *(_CPU_PROOF.get(engine.name, ()) if device == "cpu" else ())):
-            try:
-                process.run([str(engine.python), "-c", code], cwd=Path(empty), env=environment, log=log, timeout=900)
-            except AmdflowError as error:
-                raise EnvironmentProblem(
-                    f"the new environment for {engine.name} does not work: {error.message}",
-                    hint=f"the whole log: {log}",
-                ) from error
+        code = _PROOF[engine.name] + (_CPU_PROOF.get(engine.name, "") if device == "cpu" else "")
+        try:
+            process.run([str(engine.python), "-c", code], cwd=Path(empty), env=environment, log=log, timeout=900)
+        except AmdflowError as error:
+            raise EnvironmentProblem(
+                f"the new environment for {engine.name} does not work: {error.message}", hint=f"the whole log: {log}"
+            ) from error
 
 
 def _install(step: Step, build: Path, cache: Path, log: Path, bar: Bar) -> list[Artifact]:
