@@ -123,7 +123,12 @@ class ExportStage(Stage[ExportConfig]):
             args["template"] = source.template
         if source.adapter is not None:
             args |= {"adapter_name_or_path": str(source.adapter), "finetuning_type": source.finetuning_type}
-        self._inside("merge.py", {"args": args, "trained": str(source.adapter or source.model)}, work, run)
+        self._inside(
+            "merge.py",
+            {"args": args, "trained": str(source.adapter or source.model), "widen": config.dtype != "bfloat16"},
+            work,
+            run,
+        )
 
     def _inside(self, script: str, job: Mapping[str, Any], work: _Work, run: Run) -> dict[str, Any]:
         """Run a script in the engine's environment and return what it found. Raises AmdflowError with its complaint."""

@@ -10,8 +10,8 @@ from amdflow.errors import AmdflowError
 from amdflow.findings import Finding, Severity
 
 # Largest difference of a logit from the trained model's, as a share of the largest logit: what rounding the merged
-# weights to the data type may do. Measured at a third of it or less on models of 0.7 M to 135 M parameters.
-TOLERANCE = {"bfloat16": 0.06, "float16": 0.01, "float32": 0.001}
+# weights to the data type may do. In bfloat16 0.2 % to 0.8 % were measured on models of 0.7 M and 135 M parameters.
+TOLERANCE = {"bfloat16": 0.03, "float16": 0.01, "float32": 0.001}
 
 
 @dataclass(frozen=True)

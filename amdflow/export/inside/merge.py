@@ -1,7 +1,7 @@
 """Merge and write a model with LLaMA-Factory: ``python merge.py JOB.json``.
 
-JOB.json holds ``args`` (LLaMA-Factory's export keys), ``trained`` (a folder whose SafeTensors must be finite first) and
-``result``.
+JOB.json holds ``args`` (LLaMA-Factory's export keys), ``trained`` (a folder whose SafeTensors must be finite first),
+``widen`` (merge in float32) and ``result``.
 """
 
 from __future__ import annotations
@@ -27,6 +27,21 @@ def first_not_finite(folder: Path) -> str:
     return ""
 
 
+def merge_in_float32() -> None:
+    """LLaMA-Factory merges in the data type of the base model's file; a finer export would keep that rounding."""
+    import torch
+    from llamafactory.model import loader
+
+    plain = loader.load_config
+
+    def load_config(*args: Any, **kwargs: Any) -> Any:
+        config = plain(*args, **kwargs)
+        config.dtype = torch.float32
+        return config
+
+    loader.load_config = load_config
+
+
 def work(job: dict[str, Any]) -> str:
     """Do it; returns what is wrong, "" when nothing is."""
     broken = first_not_finite(Path(job["trained"]))
@@ -34,6 +49,8 @@ def work(job: dict[str, Any]) -> str:
         return f"the trained tensor {broken} holds NaN or infinite values"
     from llamafactory.train.tuner import export_model
 
+    if job["widen"]:
+        merge_in_float32()
     export_model(job["args"])
     return ""
 
