@@ -69,7 +69,7 @@ def report(figures: Figures) -> Outcome:
         outputs,
         findings,
         metrics,
-        {"targets": list(job.targets), "tree": run.payload.name, "regions": figures.inspection.regions},
+        {"targets": list(job.targets), "tree": run.payload_path, "regions": figures.inspection.regions},
         unproven,
         any(job.config.is_over_limit(finding.severity) for finding in findings),
     )

@@ -9,7 +9,7 @@ from amdflow.migrate.fixes import Applied, FixContext
 from amdflow.migrate.fixes.compat_headers import use_compat_headers
 from amdflow.migrate.fixes.compiler_macros import extend_compiler_conditions
 from amdflow.migrate.fixes.lane_masks import widen_lane_masks
-from amdflow.migrate.fixes.runtime_header import add_runtime_header
+from amdflow.migrate.fixes.runtime_header import add_math_header, add_runtime_header
 from amdflow.migrate.linemap import LineMap
 from amdflow.migrate.syntax import Source
 from amdflow.migrate.textual import TextMap
@@ -57,6 +57,9 @@ def finish(
     done(before, fixes)
     before = text
     text, fixes = widen_lane_masks(Source(name, text), context)
+    done(before, fixes)
+    before = text
+    text, fixes = add_math_header(text)
     done(before, fixes)
     if unit and not name.endswith(".c"):
         before = text

@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from amdflow.migrate import lexer
+from amdflow.migrate.text import line_ending
+
 
 @dataclass(frozen=True, slots=True)
 class Edit:
@@ -46,3 +49,27 @@ def apply_edits(data: bytes, edits: Sequence[Edit]) -> bytes:
         parts += [data[at : edit.start], edit.text.encode()]
         at = edit.end
     return b"".join((*parts, data[at:]))
+
+
+def insert_include(text: str, *directives: str) -> str:
+    """Behind the last include that stands at the top level of the file, else at its start."""
+    ending = line_ending(text)
+    depth, at = 0, 0
+    masked = lexer.mask(text)
+    includes = {
+        text.rfind("\n", 0, found.start) + 1: text.find("\n", found.start) + 1 for found in lexer.includes(text)
+    }
+    offset = 0
+    for line in masked.split("\n"):
+        word = line.lstrip().lstrip("#").lstrip()
+        if line.lstrip().startswith("#") and word.startswith("if"):
+            depth += 1
+        elif line.lstrip().startswith("#") and word.startswith("endif"):
+            depth -= 1
+        if offset in includes and depth == 0:
+            at = includes[offset] or len(text)
+        offset += len(line) + 1
+    block = "".join(f"{directive}{ending}" for directive in directives)
+    if at == 0 and text.startswith("\ufeff"):
+        return f"\ufeff{block}{text[1:]}"
+    return text[:at] + block + text[at:]

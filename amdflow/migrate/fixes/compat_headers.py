@@ -8,8 +8,8 @@ from collections.abc import Collection, Iterable, Mapping
 
 from amdflow.migrate import lexer
 from amdflow.migrate.compat import FOLDER, StandIn
-from amdflow.migrate.fixes import Applied
-from amdflow.migrate.text import line_ending, line_starts
+from amdflow.migrate.fixes import Applied, insert_include
+from amdflow.migrate.text import line_starts
 
 RULE = "AMF1024"
 
@@ -49,7 +49,7 @@ def use_compat_headers(
     new = re.sub(rf"<({re.escape(place)}/\w+\.h)>", r'"\1"', new) if included else new
     missing = [header for header in wanted if header not in included]
     if missing:
-        new = _insert(new, [f'#include "{place}/{header}"' for header in missing])
+        new = insert_include(new, *(f'#include "{place}/{header}"' for header in missing))
     lines.extend(
         Applied(RULE, bisect_right(starts, found.start), f"uses {found.path}: this ROCm lacks it")
         for found in (lexer.includes(text) if included else ())
@@ -64,27 +64,3 @@ def defined_names(masked: Iterable[str], names: Collection[str]) -> frozenset[st
     return frozenset(
         name for text in masked for name, pattern in patterns.items() if name in text and pattern.search(text)
     )
-
-
-def _insert(text: str, directives: list[str]) -> str:
-    """Behind the last include that stands at the top level of the file, else at its start."""
-    ending = line_ending(text)
-    depth, at = 0, 0
-    masked = lexer.mask(text)
-    includes = {
-        text.rfind("\n", 0, found.start) + 1: text.find("\n", found.start) + 1 for found in lexer.includes(text)
-    }
-    offset = 0
-    for line in masked.split("\n"):
-        word = line.lstrip().lstrip("#").lstrip()
-        if line.lstrip().startswith("#") and word.startswith("if"):
-            depth += 1
-        elif line.lstrip().startswith("#") and word.startswith("endif"):
-            depth -= 1
-        if offset in includes and depth == 0:
-            at = includes[offset] or len(text)
-        offset += len(line) + 1
-    block = "".join(f"{directive}{ending}" for directive in directives)
-    if at == 0 and text.startswith("\ufeff"):
-        return f"\ufeff{block}{text[1:]}"
-    return text[:at] + block + text[at:]

@@ -5,11 +5,14 @@ from __future__ import annotations
 import re
 
 from amdflow.migrate import lexer
-from amdflow.migrate.fixes import Applied
+from amdflow.migrate.fixes import Applied, insert_include
 from amdflow.migrate.text import line_ending
 
 RULE = "AMF1021"
 _HEADER = "hip/hip_runtime.h"
+_MATH = "math.h"
+_C_MATH = ("isfinite", "isnan", "isinf", "signbit", "isnormal")
+_C_MATH_CALL = re.compile(rf"(?<![\w:.>])(?:{'|'.join(_C_MATH)})\s*\(")
 _LEADING = re.compile(r"(?:\ufeff|\s+|//(?:[^\\\n]|\\[\s\S])*|/\*[\s\S]*?\*/)*")
 
 
@@ -26,4 +29,17 @@ def add_runtime_header(text: str) -> tuple[str, list[Applied]]:
     line = text.count("\n", 0, at) + 1
     return f"{text[:at]}#include <{_HEADER}>{line_ending(text)}{text[at:]}", [
         Applied(RULE, line, "added the runtime header that nvcc includes by itself")
+    ]
+
+
+def add_math_header(text: str) -> tuple[str, list[Applied]]:
+    """Include math.h where ``isfinite`` and its kin are called by their C names: only it declares those for the host."""
+    if not any(name in text for name in _C_MATH) or any(found.path == _MATH for found in lexer.includes(text)):
+        return text, []
+    call = _C_MATH_CALL.search(lexer.mask(text))
+    if call is None:
+        return text, []
+    line = text.count("\n", 0, call.start()) + 1
+    return insert_include(text, f"#include <{_MATH}>"), [
+        Applied(RULE, line, "added math.h, which nvcc includes by itself")
     ]

@@ -9,7 +9,7 @@ from amdflow.migrate.fixes import Applied, FixContext
 from amdflow.migrate.fixes.compat_headers import defined_names, use_compat_headers
 from amdflow.migrate.fixes.compiler_macros import extend_compiler_conditions
 from amdflow.migrate.fixes.lane_masks import ALL_LANES, CAST, WIDENED, find_mask_names, widen_lane_masks
-from amdflow.migrate.fixes.runtime_header import add_runtime_header
+from amdflow.migrate.fixes.runtime_header import add_math_header, add_runtime_header
 from amdflow.migrate.lexer import mask
 from amdflow.migrate.syntax import Source
 
@@ -178,3 +178,21 @@ def test_questions_about_the_compiler_hold_for_hip_too(before: str, after: str) 
 )
 def test_comparisons_and_what_knows_hip_already_stay(kept: str) -> None:
     assert extend_compiler_conditions(f"{kept}\n#endif\n") == (f"{kept}\n#endif\n", [])
+
+
+def test_c_math_names_get_their_header() -> None:
+    text, applied = add_math_header("#include <cmath>\nbool f(float x) { return isfinite(x); }\n")
+    assert text.startswith("#include <cmath>\n#include <math.h>\n")
+    assert [fix.line for fix in applied] == [2]
+
+
+@pytest.mark.parametrize(
+    "kept",
+    [
+        "bool f(float x) { return std::isnan(x); }\n",
+        "#include <math.h>\nbool f(float x) { return isnan(x); }\n",
+        "// isnan(x)\n",
+    ],
+)
+def test_math_header_is_not_added_without_need(kept: str) -> None:
+    assert add_math_header(kept) == (kept, [])
