@@ -62,18 +62,12 @@ class Context:
                 raise UsageError(
                     f"{stage.name} is the first stage and takes no manifest", hint="leave --from-manifest away"
                 )
-            return Upstream.read(path.absolute(), stage=stage.upstream, root=_root_of(path.absolute()))
+            return Upstream.read(path.absolute(), stage=stage.upstream)
         if stage.upstream is None:
             return None
         path = self.workdir / stage.upstream / MANIFEST_NAME
         manifest = find_manifest(path)
         return Upstream(path, manifest, root=self.workdir) if manifest and manifest.status.good else None
-
-
-def _root_of(manifest: Path) -> Path:
-    from amdflow.pipeline.workspace import REPORT_FOLDER
-
-    return manifest.parent.parent if manifest.parent.name == REPORT_FOLDER else manifest.parent
 
 
 def open_context(

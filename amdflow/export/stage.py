@@ -90,7 +90,7 @@ class ExportStage(Stage[ExportConfig]):
             if path.is_file()
         ]
         handoff = {
-            "model": run.payload.name,
+            "model": run.payload_path,
             "name": work.source.name,
             "dtype": work.config.dtype,
             "template": work.source.template,

@@ -17,6 +17,8 @@ from amdflow.files import resolve_inside, write_atomic
 
 MANIFEST_NAME = "manifest.json"
 ATTEMPT_NAME = "attempt.json"
+REPORT_FOLDER = "amdflow-report"
+"""Where the evidence lies when the payload was delivered elsewhere (``--output``)."""
 SCHEMA: Literal["amdflow/manifest"] = "amdflow/manifest"
 VERSION = "1.0"
 
@@ -190,7 +192,7 @@ class Upstream:
                 hint=f"amdflow run-all --from {manifest.stage}",
             )
         self.path, self.manifest = path, manifest
-        self.root = root or path.parent
+        self.root = root or (path.parent.parent if path.parent.name == REPORT_FOLDER else path.parent)
         """Files must lie inside it."""
 
     @classmethod
@@ -206,13 +208,17 @@ class Upstream:
 
     def file(self, artifact: Artifact) -> Path:
         """An output's absolute path; refused when it leaves the workspace, or is gone."""
-        path = (self.path.parent / artifact.path).resolve()
+        return self.handed(artifact.path)
+
+    def handed(self, relative: str) -> Path:
+        """The absolute path of something the manifest names; refused when it leaves the workspace, or is gone."""
+        path = (self.path.parent / relative).resolve()
         if not path.is_relative_to(self.root.resolve()):
-            resolve_inside(self.path.parent, artifact.path, what=str(self.path))
+            resolve_inside(self.path.parent, relative, what=str(self.path))
         if not path.exists():
-            raise AmdflowError(
-                f"{self.manifest.stage}'s output {artifact.path} is gone",
-                hint=f"amdflow run-all --from {self.manifest.stage}",
+            raise UsageError(
+                f"{self.path} names {relative}, which is not there",
+                hint=f"make it again: amdflow run-all --from {self.manifest.stage}",
             )
         return path
 

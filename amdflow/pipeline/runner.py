@@ -177,6 +177,7 @@ class _Attempt:
         self.work = Run(
             scratch,
             scratch / stage.payload,
+            _relative(destination.payload, destination.evidence),
             destination.logs(self.run_id),
             destination.cache,
             runner.root,

@@ -104,6 +104,8 @@ class Run:
     """Becomes the stage's folder when all went well. Kept after a failure when the stage is resumable."""
     payload: Path
     """Folder below ``scratch`` for the main product (the HIP tree, the model)."""
+    payload_path: str
+    """Where the payload will lie once published, relative to the manifest: what a handoff names."""
     logs: Path
     """Outlives the attempt."""
     cache: Path

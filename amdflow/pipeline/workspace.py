@@ -16,9 +16,8 @@ from filelock import FileLock, Timeout
 
 from amdflow import process
 from amdflow.errors import AmdflowError, UsageError
-from amdflow.pipeline.manifest import ATTEMPT_NAME, MANIFEST_NAME
+from amdflow.pipeline.manifest import ATTEMPT_NAME, MANIFEST_NAME, REPORT_FOLDER
 
-REPORT_FOLDER = "amdflow-report"
 _KEPT_LOGS = 5
 
 

@@ -11,9 +11,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from amdflow.errors import UsageError
-from amdflow.files import resolve_inside
-from amdflow.pipeline.manifest import MANIFEST_NAME, Upstream
-from amdflow.pipeline.workspace import REPORT_FOLDER
+from amdflow.pipeline.manifest import MANIFEST_NAME, REPORT_FOLDER, Upstream
 from amdflow.weights import INDEX_NAME, Weights, read_weights
 
 _TOKENIZERS = ("tokenizer.json", "tokenizer.model", "vocab.json", "vocab.txt", "tiktoken.model", "tekken.json")
@@ -136,8 +134,7 @@ def inspect(place: Location) -> ServedModel:
 
 
 def _read(manifest: Path) -> Upstream:
-    root = manifest.parent.parent if manifest.parent.name == REPORT_FOLDER else manifest.parent
-    return Upstream.read(manifest, stage="export", root=root)
+    return Upstream.read(manifest, stage="export")
 
 
 def _from_manifest(upstream: Upstream) -> Location:
@@ -147,9 +144,7 @@ def _from_manifest(upstream: Upstream) -> Location:
         raise UsageError(
             f"{upstream.path} hands over no model", hint="run the export again: amdflow export --force"
         ) from error
-    here = upstream.path.parent
-    # with --output the payload is the folder around the evidence, whatever it is called inside the workdir
-    folder = here.parent if here.name == REPORT_FOLDER else resolve_inside(here, handoff.model, what=str(upstream.path))
+    folder = upstream.handed(handoff.model)
     if not (folder / "config.json").is_file():
         raise UsageError(f"{upstream.path} names the model {folder}, which is not there", hint="amdflow export --force")
     return Location(folder, _clean(handoff.name) or _folder_name(folder), handoff.probe.prompt, upstream.path)

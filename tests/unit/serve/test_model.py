@@ -29,7 +29,7 @@ def test_an_export_is_found_from_workdir_stage_manifest_and_model(tmp_path: Path
 
 def test_an_export_delivered_with_output_is_found_from_its_folder(tmp_path: Path) -> None:
     write_model(tmp_path / "delivered")
-    write_export(tmp_path / "delivered/amdflow-report")
+    write_export(tmp_path / "delivered/amdflow-report", model="..")
     place = locate(tmp_path / "delivered", None)
     assert (place.folder, place.name) == (tmp_path / "delivered", "tuned")
 
