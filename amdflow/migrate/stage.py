@@ -11,6 +11,7 @@ from typing import ClassVar
 from amdflow import __version__
 from amdflow.config import ProjectConfig, load_project
 from amdflow.errors import AmdflowError, EnvironmentProblem, UsageError
+from amdflow.files import portable
 from amdflow.findings import Finding
 from amdflow.migrate.compile_check import Compiler
 from amdflow.migrate.config import MigrateConfig
@@ -47,6 +48,7 @@ class MigrateStage(Stage[MigrateConfig]):
                 hint="amdflow migrate ./cuda_src, or `source:` in the migrate section of amdflow.yaml",
             )
         root = request.path(config.source)
+        config = config.model_copy(update={"source": portable(root, request.root)})
         workdir = load_project(request.root).resolve("", ProjectConfig).value.workdir
         tree = scan(root, exclude=config.exclude, outputs=[request.root / workdir])
         catalogue = load_catalogue(request.root)

@@ -66,7 +66,9 @@ def _keep(found: dict[tuple[str, int], Match], rule: Rule, source: Source, span:
     line = source.line_of_byte(span.start) if span.in_bytes else source.line_of(span.start)
     if (rule.id, line) not in found:
         first = source.byte_start(line) if span.in_bytes else source.start(line)
-        found[rule.id, line] = Match(rule, line, span.start - first + 1, " ".join(span.text.split())[:_MATCH_SHOWN])
+        found[rule.id, line] = Match(
+            rule, line, span.start - first + 1, " ".join(span.text.split()).rstrip(" ;,({")[:_MATCH_SHOWN]
+        )
 
 
 def _spans(rule: Rule, source: Source) -> Iterator[_Span]:
