@@ -46,7 +46,11 @@ def amd_devices(root: Path = Path("/")) -> list[str]:
     """PCI addresses of AMD graphics or accelerator devices, whether or not a driver serves them."""
     folder = root / "sys/bus/pci/devices"
     devices = sorted(folder.iterdir()) if folder.is_dir() else []
-    return [device.name for device in devices if _text(device / "vendor") == _AMD_VENDOR and _text(device / "class").startswith(_DISPLAY_CLASSES)]
+    return [
+        device.name
+        for device in devices
+        if _text(device / "vendor") == _AMD_VENDOR and _text(device / "class").startswith(_DISPLAY_CLASSES)
+    ]
 
 
 def has_nvidia(root: Path = Path("/")) -> bool:
