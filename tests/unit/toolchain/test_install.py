@@ -13,7 +13,7 @@ from amdflow.config import ToolchainConfig
 from amdflow.errors import EnvironmentProblem, UsageError
 from amdflow.terminal import Terminal
 from amdflow.toolchain import install as module
-from amdflow.toolchain import install_engine
+from amdflow.toolchain import install_engine, pip_steps
 from amdflow.toolchain.install import already, expand, install
 from amdflow.toolchain.install_engine import TORCH_INDEX, plan
 from amdflow.toolchain.store import Installed, Store
@@ -149,9 +149,9 @@ def test_two_at_once_install_once(store: Store, bare: Path, monkeypatch: pytest.
 def test_on_a_cpu_the_set_is_installed_as_it_stands() -> None:
     torch, rest = plan("finetune", "cpu")
     assert torch.requirements == ("torch==2.13.0",)
-    assert "--index-url" not in torch.words
+    assert torch.index == ""
     assert "numpy==2.4.6" in torch.constraints, "what torch needs comes in the pinned version at once"
-    assert rest.words == ("--no-deps",)
+    assert rest.alone
     assert not [name for name in rest.requirements if name.startswith(("torch==", "torchvision"))]
     assert "torchaudio==2.11.1" in rest.requirements
 
@@ -159,17 +159,17 @@ def test_on_a_cpu_the_set_is_installed_as_it_stands() -> None:
 def test_on_an_amd_gpu_torch_comes_from_its_rocm_index(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("AMDFLOW_TORCH_INDEX", raising=False)
     torch, rest = plan("finetune", "rocm")
-    assert torch.words == ("--index-url", TORCH_INDEX)
+    assert torch.index == TORCH_INDEX
     assert torch.requirements == ("torch==2.13.0", "torchvision", "torchaudio")
     assert not [name for name in rest.requirements if name.startswith("torchaudio")]
     monkeypatch.setenv("AMDFLOW_TORCH_INDEX", "https://mirror.example/rocm6.4")
-    assert plan("kernels", "rocm")[0].words == ("--index-url", "https://mirror.example/rocm6.4")
+    assert plan("kernels", "rocm")[0].index == "https://mirror.example/rocm6.4"
 
 
 def test_on_an_nvidia_gpu_sglang_brings_its_own() -> None:
     (step,) = plan("serve", "cuda")
     assert step.requirements == ("sglang==0.5.23",)
-    assert step.words == ()
+    assert not step.alone, "pip resolves what it asks for"
 
 
 def test_sglang_on_rocm_is_honest() -> None:
@@ -205,7 +205,7 @@ def test_progress_counts_each_wanted_package_once(store: Store) -> None:
         def update(self, advance: float = 0.0, **_named: object) -> None:
             moves.append(advance)
 
-    follow = install_engine._Follower(
+    follow = pip_steps.Follower(
         Bar(print, "", 3, None, None), ("torch==2.13.0", "typing_extensions==4.16.0", "z3-solver==4.15.4.0")
     )
     for line in (
@@ -213,8 +213,8 @@ def test_progress_counts_each_wanted_package_once(store: Store) -> None:
         "Collecting torch==2.13.0 (from -r requirements.txt (line 1))",
         "Processing /files/typing_extensions-4.16.0-py3-none-any.whl (from -r requirements.txt (line 2))",
         "Collecting networkx>=2.5 (from torch)",
-        "Requirement already satisfied: z3-solver==4.15.4.0 in /venv/lib (from -r requirements.txt (line 3))",
-        "Requirement already satisfied: torch==2.13.0 in /venv/lib",
+        "Collecting z3-solver==4.15.4.0 (from -r requirements.txt (line 3))",
+        "  File was already downloaded /downloads/z3_solver-4.15.4.0-py3-none-any.whl",
         "Installing collected packages: torch",
     ):
         follow(line)
