@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -104,7 +105,6 @@ def run_stage(
     quiet: bool = False,
     config: Path | None = None,
     arch: str | None = None,
-    render: Callable[[StageReport, Terminal], None] | None = None,
 ) -> StageReport:
     """Run one stage as a command: resolve its section, run it, render, exit with its status when that is not 0."""
     from amdflow import stages
@@ -122,13 +122,17 @@ def run_stage(
         upstream=context.upstream(stage, from_manifest),
     )
     if report.manifest is not None:
-        if render is not None:
-            render(report, context.terminal)
+        render(report, context.terminal)
         context.terminal.say(f"  manifest: {_shown(report.manifest_path)}")
         context.terminal.data(report.manifest.model_dump(mode="json", by_alias=True))
     if report.exit_code:
         raise typer.Exit(report.exit_code)
     return report
+
+
+def render(report: StageReport, terminal: Terminal) -> None:
+    """Show what a stage did, as its own command does."""
+    import_module(f"amdflow.cli.{report.stage}").render(report, terminal)
 
 
 def _shown(path: Path) -> str:

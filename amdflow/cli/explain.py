@@ -11,7 +11,9 @@ from amdflow.terminal import Format
 
 
 def explain(
-    rule: Annotated[str | None, typer.Argument(help="Number of a diagnostic.", metavar="ID", show_default=False)] = None,
+    rule: Annotated[
+        str | None, typer.Argument(help="Number of a diagnostic.", metavar="ID", show_default=False)
+    ] = None,
     list_all: Annotated[bool, typer.Option("--list", help="List every diagnostic there is.")] = False,
     format: FormatOption = Format.HUMAN,
 ) -> None:

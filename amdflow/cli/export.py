@@ -67,7 +67,6 @@ def export(
         format=format,
         quiet=quiet,
         config=config,
-        render=_render,
     )
 
 
@@ -76,7 +75,8 @@ def _absolute(path: Path | None) -> str | None:
     return str(path.absolute() if path.exists() else path) if path else None
 
 
-def _render(report: StageReport, terminal: Terminal) -> None:
+def render(report: StageReport, terminal: Terminal) -> None:
+    """Show what the stage did."""
     manifest = report.manifest
     if manifest is None:
         return

@@ -62,11 +62,11 @@ def finetune(
         format=format,
         quiet=quiet,
         config=config,
-        render=_render,
     )
 
 
-def _render(report: StageReport, terminal: Terminal) -> None:
+def render(report: StageReport, terminal: Terminal) -> None:
+    """Show what the stage did."""
     manifest = report.manifest
     if manifest is None:
         return

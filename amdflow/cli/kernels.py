@@ -61,7 +61,6 @@ def build(
         quiet=quiet,
         config=config,
         arch=arch,
-        render=_render,
     )
 
 
@@ -99,7 +98,8 @@ def _words(text: str | None) -> tuple[str, ...] | None:
     return None if text is None else tuple(word.strip() for word in text.split(",") if word.strip())
 
 
-def _render(report: StageReport, terminal: Terminal) -> None:
+def render(report: StageReport, terminal: Terminal) -> None:
+    """Show what the stage did."""
     from amdflow.kernels import table
 
     rows: list[dict[str, Any]] = report.manifest.metrics.get("kernels", []) if report.manifest else []

@@ -10,7 +10,10 @@ from amdflow.cli.options import FormatOption
 from amdflow.terminal import Format
 
 
-def lookup(name: Annotated[str, typer.Argument(help="A CUDA name: function, type, constant or header.")], format: FormatOption = Format.HUMAN) -> None:
+def lookup(
+    name: Annotated[str, typer.Argument(help="A CUDA name: function, type, constant or header.")],
+    format: FormatOption = Format.HUMAN,
+) -> None:
     """Say what a CUDA name is called in HIP, as the installed hipify-clang knows it.
 
     Example:  amdflow lookup cudaMallocAsync

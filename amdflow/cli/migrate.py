@@ -3,27 +3,49 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from amdflow.cli.options import Arch, ConfigFile, DryRun, Force, FormatOption, Jobs, Output, Quiet, Verify
 from amdflow.terminal import Format
 
+if TYPE_CHECKING:
+    from amdflow.pipeline.runner import StageReport
+    from amdflow.terminal import Terminal
+
 
 def migrate(
-    path: Annotated[Path | None, typer.Argument(help="Folder with the CUDA sources; default: migrate.source in amdflow.yaml.", show_default=False)] = None,
+    path: Annotated[
+        Path | None,
+        typer.Argument(
+            help="Folder with the CUDA sources; default: migrate.source in amdflow.yaml.", show_default=False
+        ),
+    ] = None,
     output: Output = None,
     arch: Arch = None,
     jobs: Jobs = None,
-    no_compile: Annotated[bool, typer.Option("--no-compile", help="Translate and report only; compile nothing.")] = False,
+    no_compile: Annotated[
+        bool, typer.Option("--no-compile", help="Translate and report only; compile nothing.")
+    ] = False,
     fail_on: Annotated[
-        str | None, typer.Option(help="Exit 3 on findings this bad or worse: silent, compile, link, slow, note; none never does.", show_default=False)
+        str | None,
+        typer.Option(
+            help="Exit 3 on findings this bad or worse: silent, compile, link, slow, note; none never does.",
+            show_default=False,
+        ),
     ] = None,
     extra_arg: Annotated[
-        list[str] | None, typer.Option(help="A compiler flag for every file, in translation and compile checks; may be repeated.", show_default=False)
+        list[str] | None,
+        typer.Option(
+            help="A compiler flag for every file, in translation and compile checks; may be repeated.",
+            show_default=False,
+        ),
     ] = None,
-    exclude: Annotated[list[str] | None, typer.Option(help="Leave out paths that match this glob pattern; may be repeated.", show_default=False)] = None,
+    exclude: Annotated[
+        list[str] | None,
+        typer.Option(help="Leave out paths that match this glob pattern; may be repeated.", show_default=False),
+    ] = None,
     force: Force = False,
     dry_run: DryRun = False,
     verify: Verify = False,
@@ -38,7 +60,7 @@ def migrate(
     Example:  amdflow migrate ./cuda_src --output ./hip_src --fail-on compile --extra-arg=-Ithird_party/include
     """
     from amdflow.cli.context import run_stage
-    from amdflow.migrate.summary import check_output, render
+    from amdflow.migrate.summary import check_output
 
     check_output(path, output)
     flags = {
@@ -49,4 +71,22 @@ def migrate(
         "extra_args": extra_arg,
         "exclude": exclude,
     }
-    run_stage("migrate", flags, output=output, force=force, dry_run=dry_run, verify=verify, format=format, quiet=quiet, config=config, arch=arch, render=render)
+    run_stage(
+        "migrate",
+        flags,
+        output=output,
+        force=force,
+        dry_run=dry_run,
+        verify=verify,
+        format=format,
+        quiet=quiet,
+        config=config,
+        arch=arch,
+    )
+
+
+def render(report: StageReport, terminal: Terminal) -> None:
+    """Show what the stage did."""
+    from amdflow.migrate.summary import show
+
+    show(report, terminal)

@@ -30,7 +30,7 @@ def run_all(
     Example: amdflow run-all --until export
     """
     from amdflow import stages
-    from amdflow.cli.context import open_context
+    from amdflow.cli.context import open_context, render
     from amdflow.files import portable
     from amdflow.pipeline.chain import Selection, run_chain
     from amdflow.pipeline.runner import Options, StageReport
@@ -48,13 +48,16 @@ def run_all(
 
     def run_one(name: str) -> StageReport:
         stage = loaded[name]
-        return runner.run(
+        report = runner.run(
             stage,
             resolved[name],
             context.destination(stage),
             targets=context.settings.targets,
             upstream=context.upstream(stage),
         )
+        if report.manifest is not None and not report.skipped:
+            render(report, context.terminal)
+        return report
 
     report_page = context.workdir / "report.html"
     try:

@@ -115,13 +115,13 @@ def serve(
         config=config,
         format=format,
         quiet=quiet,
-        render=_render,
     )
     if report.manifest is not None and not detach:
         _attend(report, Terminal(format, quiet=quiet), config)
 
 
-def _render(report: StageReport, terminal: Terminal) -> None:
+def render(report: StageReport, terminal: Terminal) -> None:
+    """Show what the stage did."""
     assert report.manifest is not None
     handoff, metrics = report.manifest.handoff, report.manifest.metrics
     terminal.say(f"  asked: {metrics['prompt']}")
@@ -131,6 +131,8 @@ def _render(report: StageReport, terminal: Terminal) -> None:
     )
     if report.manifest.findings.get("silent"):
         terminal.warn("the answer does not look like one; the whole exchange is in smoke.json beside the manifest")
+    if not metrics["left_running"]:
+        return
     terminal.success(f"serving {handoff['model']} at {handoff['url']}/v1")
     body = f'{{"model": "{handoff["model"]}", "messages": [{{"role": "user", "content": "hello"}}]}}'
     terminal.say(f"  try: curl {handoff['url']}/v1/chat/completions -H 'Content-Type: application/json' -d '{body}'")

@@ -39,7 +39,7 @@ def check_output(source: Path | None, output: Path | None) -> None:
         raise UsageError(f"--output {output} holds the source folder {source}", hint="name a folder of its own")
 
 
-def render(report: StageReport, terminal: Terminal) -> None:
+def show(report: StageReport, terminal: Terminal) -> None:
     """Tables on stdout: files by method, units by target, findings by severity, the worst causes; then where to read on."""
     manifest = report.manifest
     if manifest is None or not manifest.status.good:

@@ -163,6 +163,7 @@ def _findings(answer: Answer, *, chat: bool) -> list[Finding]:
 def _metrics(job: Job, ready: float, answer: Answer) -> dict[str, Any]:
     return {
         "engine": job.choice.engine.name,
+        "left_running": bool(job.keep),
         "device": job.order.device,
         "ready_seconds": round(ready, 1),
         "tokens_per_second": round(answer.tokens_per_second, 1),

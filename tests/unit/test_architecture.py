@@ -11,7 +11,12 @@ import pytest
 from tests.conftest import REPOSITORY
 
 SOURCES = sorted((REPOSITORY / "amdflow").rglob("*.py"))
-TEXTS = [path for path in REPOSITORY.rglob("*") if path.suffix in {".py", ".md", ".yaml", ".yml", ".toml", ".txt", ".j2"} and not {".venv", ".git", "out", "models"} & set(path.parts)]
+TEXTS = [
+    path
+    for path in REPOSITORY.rglob("*")
+    if path.suffix in {".py", ".md", ".yaml", ".yml", ".toml", ".txt", ".j2"}
+    and not {".venv", ".git", "out", "models"} & set(path.parts)
+]
 REGISTRIES = re.compile(r"pypi\.org|pythonhosted\.org|debian\.org|npmjs\.(org|com)|huggingface\.co/")
 
 
@@ -28,7 +33,11 @@ def test_functions_stay_small(path: Path) -> None:
 
 
 def test_no_registry_is_named() -> None:
-    named = [f"{path.relative_to(REPOSITORY)}: {match.group()}" for path in TEXTS if (match := REGISTRIES.search(path.read_text(errors="replace"))) and path != Path(__file__)]
+    named = [
+        f"{path.relative_to(REPOSITORY)}: {match.group()}"
+        for path in TEXTS
+        if (match := REGISTRIES.search(path.read_text(errors="replace"))) and path != Path(__file__)
+    ]
     assert not named
 
 

@@ -23,7 +23,9 @@ class Section(Model):
 
 def test_layers_win_in_order_and_sources_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AMDFLOW_KERNELS_JOBS", "3")
-    project = Project(tmp_path, {"kernels": {"jobs": 1, "learning_rate": 0.5}}, {"kernels": {"inner": {"depth": 4}, "jobs": 9}})
+    project = Project(
+        tmp_path, {"kernels": {"jobs": 1, "learning_rate": 0.5}}, {"kernels": {"inner": {"depth": 4}, "jobs": 9}}
+    )
     found = project.resolve("kernels", Section)
     assert (found.value.jobs, found.value.learning_rate, found.value.inner.depth) == (3, 0.5, 4)
     assert found.sources == {"inner": "user config", "jobs": "environment", "learning_rate": "amdflow.yaml"}
