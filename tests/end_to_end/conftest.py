@@ -56,10 +56,25 @@ def tiny_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def project(amdflow: CommandLine, tiny_model: Path) -> CommandLine:
     """The command line in a complete little project."""
-    root = amdflow.folder
+    write_project(amdflow.folder, tiny_model)
+    return amdflow
+
+
+@pytest.fixture(scope="session")
+def exported(tmp_path_factory: pytest.TempPathFactory, tiny_model: Path) -> Path:
+    """Such a project after ``run-all --until export``; to be copied, not changed."""
+    root = tmp_path_factory.mktemp("exported")
+    write_project(root, tiny_model)
+    done = CommandLine(root, {"XDG_CONFIG_HOME": str(root / "config-home")})("run-all", "--until", "export")
+    assert done.code == 0, done.err
+    return root
+
+
+def write_project(root: Path, model: Path) -> None:
+    """Sources, model, data and config."""
     (root / "cuda").mkdir()
     (root / "cuda" / "scale.cu").write_text(CUDA)
-    shutil.copytree(tiny_model, root / "model")
+    shutil.copytree(model, root / "model")
     (root / "data").mkdir()
     rows = [{"instruction": f"Add {n} and {n}.", "input": "", "output": f"The sum is {2 * n}."} for n in range(12)]
     (root / "data/tiny.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
@@ -69,7 +84,7 @@ def project(amdflow: CommandLine, tiny_model: Path) -> CommandLine:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
-    (root / "amdflow.yaml").write_text(
-        f"targets: [gfx942]\nmigrate: {{source: cuda}}\nkernels: {{kernels: [rms_norm]}}\nfinetune: {{config: train.yaml}}\nserve: {{port: {port}}}\n"
+    sections = (
+        "migrate: {source: cuda}\nkernels: {kernels: [rms_norm], dtypes: [bfloat16]}\nfinetune: {config: train.yaml}"
     )
-    return amdflow
+    (root / "amdflow.yaml").write_text(f"targets: [gfx942]\n{sections}\nserve: {{port: {port}}}\n")
