@@ -180,3 +180,5 @@ def test_a_branch_that_comes_alive_is_refused_where_there_are_no_images(migrated
     """``CUDART_VERSION`` is not defined for HIP, so rope.cu's texture branch is compiled: gfx942 has no image instructions, gfx1100 has."""
     errors = [finding for finding in migrated.findings if finding.get("targets") and "rope.cu" in json.dumps(finding)]
     assert {target for finding in errors for target in finding["targets"]} == {"gfx942"}
+    branch = migrated.at("src/rope.cu", line_of("src/rope.cu", "#if CUDART_VERSION < 11000"))
+    assert [finding["message"] for finding in branch if "undefined counts as 0" in finding["message"]]
