@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -83,6 +84,6 @@ def render(report: StageReport, terminal: Terminal) -> None:
         ("loss", f"{metrics.get('first_loss')} -> {metrics.get('final_loss')}"),
         ("tokens", f"{metrics.get('tokens'):,} ({metrics.get('tokens_per_second')}/s)"),
         ("device", f"{metrics.get('device')}, {metrics.get('processes')} process(es), peak memory {memory} MB"),
-        ("result", str((report.manifest_path.parent / trained.path).parent) if trained else "-"),
+        ("result", os.path.normpath((report.manifest_path.parent / trained.path).parent) if trained else "-"),
     ]
     terminal.table(("", "fine-tuning"), rows)

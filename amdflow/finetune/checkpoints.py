@@ -15,6 +15,7 @@ from amdflow.weights import read_header
 
 STATE_NAME = "trainer_state.json"
 LOG_NAME = "trainer_log.jsonl"
+_OPTIMIZERS = ("optimizer.pt", "optimizer.bin")  # the second is FSDP's with a full state
 _NAME = re.compile(r"checkpoint-(\d+)")
 
 
@@ -44,7 +45,11 @@ def is_complete(folder: Path) -> bool:
     )
     if sharded:
         return True
-    return bool(weights) and zipfile.is_zipfile(folder / "optimizer.pt") and (folder / "scheduler.pt").is_file()
+    return (
+        bool(weights)
+        and any(zipfile.is_zipfile(folder / name) for name in _OPTIMIZERS)
+        and (folder / "scheduler.pt").is_file()
+    )
 
 
 def last_complete(payload: Path) -> tuple[Path | None, list[Path]]:

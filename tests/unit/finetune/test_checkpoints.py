@@ -52,9 +52,11 @@ def test_a_state_of_another_step_does_not_count(tmp_path: Path) -> None:
     assert not is_complete(folder)
 
 
-def test_sharded_optimizers_are_recognized(tmp_path: Path) -> None:
+def test_optimizers_of_fsdp_and_deepspeed_are_recognized(tmp_path: Path) -> None:
     folder = make_checkpoint(tmp_path, 10)
-    (folder / "optimizer.pt").unlink()
+    (folder / "optimizer.pt").rename(folder / "optimizer.bin")
+    assert is_complete(folder)
+    (folder / "optimizer.bin").unlink()
     assert not is_complete(folder)
     (folder / "global_step10").mkdir()
     assert is_complete(folder)
