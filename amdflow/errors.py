@@ -76,8 +76,13 @@ _OS_ADVICE = {
 }
 
 
-def from_os_error(error: OSError) -> AmdflowError:
-    """The clear form of an :class:`OSError` that nobody handled closer to its cause."""
-    where = f"{error.filename}: " if error.filename else ""
+def from_os_error(error: OSError, *, where: object = None) -> AmdflowError:
+    """The clear form of an :class:`OSError` that nobody handled closer to its cause.
+
+    ``where`` is named when the error names no file of its own. Of a copy's two files the second is named: it is the
+    one that was being written.
+    """
+    place = error.filename2 or error.filename or where
+    prefix = f"{place}: " if place else ""
     said, hint = _OS_ADVICE.get(error.errno or 0, (error.strerror or str(error), "check the path and try again"))
-    return AmdflowError(f"{where}{said}", hint=hint)
+    return AmdflowError(f"{prefix}{said}", hint=hint)

@@ -81,14 +81,13 @@ def open_context(
 ) -> Context:
     """Read ``amdflow.yaml`` (or do without) and find the toolchain's settings."""
     from amdflow.config import ProjectConfig, load_project
-    from amdflow.gpu.targets import target
+    from amdflow.gpu.targets import target_names
     from amdflow.toolchain import Toolchain
 
     project = load_project((start or Path.cwd()).absolute(), explicit=config)
     flags = {"targets": tuple(name.strip() for name in arch.split(",") if name.strip())} if arch is not None else {}
     settings = project.resolve("", ProjectConfig, flags).value
-    for name in settings.targets:
-        target(name)
+    settings = settings.model_copy(update={"targets": target_names(settings.targets)})
     return Context(project, settings, Terminal(format, quiet=quiet), Toolchain(settings.toolchain))
 
 

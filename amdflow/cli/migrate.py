@@ -15,11 +15,21 @@ if TYPE_CHECKING:
     from amdflow.terminal import Terminal
 
 
+def _folder(text: str) -> Path:
+    """An empty name (an unset shell variable) must not mean the current folder."""
+    if not text.strip():
+        raise typer.BadParameter("the folder's name is empty")
+    return Path(text)
+
+
 def migrate(
     path: Annotated[
         Path | None,
         typer.Argument(
-            help="Folder with the CUDA sources; default: migrate.source in amdflow.yaml.", show_default=False
+            parser=_folder,
+            metavar="PATH",
+            help="Folder with the CUDA sources; default: migrate.source in amdflow.yaml.",
+            show_default=False,
         ),
     ] = None,
     output: Output = None,

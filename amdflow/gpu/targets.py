@@ -8,7 +8,7 @@ that, workgroups count whole here and LDS in the granules in which it is handed 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Literal
@@ -139,6 +139,14 @@ def target(name: str) -> Target:
         raise UsageError(
             f"unknown gfx target {name!r}{nearest(name, list(TARGETS))}", hint=f"known targets: {', '.join(TARGETS)}"
         )
+    return found
+
+
+def target_names(names: Sequence[str]) -> tuple[str, ...]:
+    """The targets' proper names, each once, in order. Raises UsageError for an unknown one, or when there is none."""
+    found = tuple(dict.fromkeys(target(name).name for name in names))
+    if not found:
+        raise UsageError("no gfx target is named", hint=f"known targets: {', '.join(TARGETS)}")
     return found
 
 

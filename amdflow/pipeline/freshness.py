@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,6 +12,7 @@ from amdflow.files import canonical_json, sha256_file, sha256_text
 from amdflow.pipeline.manifest import Artifact, Manifest
 
 _SHOWN = 3
+_DIGEST = re.compile(r"[0-9a-f]{64}")
 
 
 @dataclass(frozen=True)
@@ -81,7 +83,9 @@ def _changed(noun: str, name: str, old: str | None, new: str | None, *, values: 
         return f"{label} is new"
     if new is None:
         return f"{label} is gone"
-    return f"{label} changed: {old[:60]} -> {new[:60]}" if values else f"{label} changed"
+    # a digest tells a person nothing
+    shown = values and not _DIGEST.fullmatch(old.strip('"'))
+    return f"{label} changed: {old[:60]} -> {new[:60]}" if shown else f"{label} changed"
 
 
 def _describe(kind: str, name: str, old: str | None, new: str | None) -> str:

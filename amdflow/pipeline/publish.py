@@ -105,6 +105,11 @@ def _deliver(scratch: Path, payload: Path, manifest: Manifest, destination: Dest
         target = destination.evidence / artifact.path
         target.parent.mkdir(parents=True, exist_ok=True)
         os.replace(source, target)
+    for link in [path for path in payload.rglob("*") if path.is_symlink()]:
+        target = destination.payload / link.relative_to(payload)
+        if not os.path.lexists(target):
+            target.parent.mkdir(parents=True, exist_ok=True)
+            os.replace(link, target)
     for artifact in previous.outputs if previous else ():
         if artifact.path not in kept:
             (destination.evidence / artifact.path).unlink(missing_ok=True)

@@ -195,8 +195,8 @@ class _Attempt:
                 self.stage.name, find_manifest(destination.manifest), destination.manifest, skipped=True, reason=reason
             )
         terminal.heading(f"{self.stage.name}: {self.stage.summary} ({reason})")
-        self._prepare()
         try:
+            self._prepare()
             outcome = self.stage.execute(self.plan, self.work)
             verified = [*outcome.findings, *self.stage.verify(self.plan, outcome, self.work)]
             manifest = self._good(outcome, count_by_severity(verified))
@@ -205,12 +205,12 @@ class _Attempt:
         except AmdflowError as error:
             self._failed(error)
             raise
+        except OSError as error:
+            problem = from_os_error(error, where=destination.evidence)
+            self._failed(problem)
+            raise problem from error
         except Exception as error:
-            self._failed(
-                from_os_error(error)
-                if isinstance(error, OSError)
-                else AmdflowError(f"internal error: {type(error).__name__}: {error}")
-            )
+            self._failed(AmdflowError(f"internal error: {type(error).__name__}: {error}"))
             raise
         terminal.success(f"{self.stage.name}: {manifest.status.replace('_', ' ')} in {manifest.timing.seconds:.1f} s")
         return StageReport(self.stage.name, manifest, destination.manifest, skipped=False, reason=reason)

@@ -101,7 +101,7 @@ def locked(private: Path, what: str) -> Iterator[None]:
     except Timeout as error:
         raise AmdflowError(
             f"another amdflow run is at work here: {_describe(holder)}",
-            hint=f"wait for it, stop it, or use another workdir (this one: {private.parent})",
+            hint=f"wait for it, stop it, or write elsewhere (this place: {private.parent})",
         ) from error
     try:
         _end_leftovers(holder)
