@@ -12,7 +12,7 @@ from amdflow.migrate.fixes.lane_masks import widen_lane_masks
 from amdflow.migrate.fixes.runtime_header import add_math_header, add_runtime_header
 from amdflow.migrate.linemap import LineMap
 from amdflow.migrate.syntax import Source
-from amdflow.migrate.textual import TextMap
+from amdflow.migrate.textual import TextMap, restore_own_headers
 from amdflow.migrate.translate import Method, Translation
 
 _UNTOUCHED = (Method.UNCHANGED, Method.CARRIED)
@@ -42,7 +42,8 @@ def finish(
     name = translation.name
     if translation.method in _UNTOUCHED:
         return Finished(name, original, LineMap(original, original))
-    text = text_map.translate(translation.text, own_headers)
+    text = restore_own_headers(original, translation.text, own_headers, text_map.api.headers)
+    text = text_map.translate(text, own_headers)
     applied: list[Applied] = []
 
     def done(before: str, fixes: Sequence[Applied]) -> None:

@@ -9,6 +9,7 @@ import re
 from collections.abc import Sequence
 
 _WORD = re.compile(r"\w+")
+_INCLUDE = re.compile(r"\s*#\s*include\b")
 _LOOK_AHEAD = 12
 
 
@@ -31,8 +32,8 @@ class LineMap:
 
 
 def _skeleton(line: str) -> str:
-    """What translation leaves alone: everything but names and numbers."""
-    return _WORD.sub("w", line.strip())
+    """What translation leaves alone: everything but names, numbers and include paths."""
+    return "#include" if _INCLUDE.match(line) else _WORD.sub("w", line.strip())
 
 
 def _align(old: list[str], new: list[str]) -> list[int]:

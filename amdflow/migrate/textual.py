@@ -90,3 +90,27 @@ def _names_a_namespace(match: re.Match[str]) -> bool:
     after = match.string[match.end() : match.end() + 8].lstrip()
     before = match.string[max(match.start() - 16, 0) : match.start()].rstrip()
     return after.startswith("::") or before.endswith("namespace")
+
+
+def restore_own_headers(
+    original: str, translated: str, own_headers: Collection[str], headers: Mapping[str, str]
+) -> str:
+    """Undo what hipify-clang does to the tree's own headers that are called like CUDA's (helper_cuda.h, vector_types.h).
+
+    ``headers`` is the tool's map: each original include is looked for, in order, under its own name and its mapped one.
+    """
+    if not any(path in headers for path in own_headers):
+        return translated
+    new = list(lexer.includes(translated))
+    parts: list[str] = []
+    at = position = 0
+    for old in lexer.includes(original):
+        wanted = (old.path, headers.get(old.path))
+        found = next((index for index in range(position, len(new)) if new[index].path in wanted), None)
+        if found is None:
+            continue
+        position = found + 1
+        if old.path in own_headers and new[found].path != old.path:
+            parts += [translated[at : new[found].start], old.path]
+            at = new[found].end
+    return "".join((*parts, translated[at:]))

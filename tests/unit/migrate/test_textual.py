@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from amdflow.migrate.api_map import ApiMap
-from amdflow.migrate.textual import HeaderPlaces, Supplement, TextMap
+from amdflow.migrate.textual import HeaderPlaces, Supplement, TextMap, restore_own_headers
 
 
 def text_map(include: Path) -> TextMap:
@@ -60,3 +60,18 @@ def test_a_namespace_is_not_a_variable(tmp_path: Path) -> None:
         made.translate("cub::Sum s; using namespace cub; int cub = 1; f(cub);")
         == "hipcub::Sum s; using namespace hipcub; int cub = 1; f(cub);"
     )
+
+
+def test_own_headers_that_the_tool_renamed_come_back() -> None:
+    original = '#include <cuda.h>\n#include "helper_cuda.h"\n#include <helper_math.h>\nint a;\n'
+    tool = '#include <hip/hip_runtime.h>\n#include <hip/hip_runtime.h>\n#include "hip/hip_runtime_api.h"\n#include <hip/hip_vector_types.h>\nint a;\n'
+    headers = {
+        "cuda.h": "hip/hip_runtime.h",
+        "helper_cuda.h": "hip/hip_runtime_api.h",
+        "helper_math.h": "hip/hip_vector_types.h",
+    }
+    restored = restore_own_headers(original, tool, {"helper_cuda.h", "helper_math.h"}, headers)
+    assert restored == tool.replace("hip/hip_runtime_api.h", "helper_cuda.h").replace(
+        "hip/hip_vector_types.h", "helper_math.h"
+    )
+    assert restore_own_headers(original, tool, (), headers) == tool
