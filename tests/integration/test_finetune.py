@@ -146,12 +146,20 @@ def test_a_checkpoint_cut_off_by_a_kill_is_dropped_and_the_one_before_is_used(tr
     assert manifest_of(trainer).metrics["steps"] == 12
 
 
-def test_two_processes_train_together(trainer: CommandLine) -> None:
-    done = trainer("finetune", "train.yaml", "--processes", "2")
-    assert done.code == 0, done.err
-    manifest = manifest_of(trainer)
-    assert manifest.metrics["processes"] == 2
-    assert manifest.metrics["steps"] == 6
+def test_two_processes_stop_together_and_go_on_together(trainer: CommandLine) -> None:
+    long = ("finetune", "train.yaml", "max_steps=40", "save_steps=1000", "--processes", "2")
+    running = trainer.start(*long)
+    until(lambda: any(event.get("step", 0) >= 4 for event in events_of(trainer)), seconds=240, what="the fourth step")
+    running.send_signal(signal.SIGTERM)
+    assert running.wait(timeout=120) == 143
+    stopped = [event for event in events_of(trainer) if event["event"] == "checkpoint"][-1]["step"]
+
+    again = trainer(*long)
+    assert again.code == 0, again.err
+    metrics = manifest_of(trainer).metrics
+    assert metrics["processes"] == 2
+    assert metrics["resumed_from"] == stopped
+    assert [step for step, _loss in metrics["loss"]] == list(range(1, 41))
 
 
 def test_a_full_training_leaves_a_model(trainer: CommandLine) -> None:

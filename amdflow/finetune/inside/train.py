@@ -106,6 +106,15 @@ def guard(watch: Watch) -> None:
     Trainer.training_step, Accelerator.clip_grad_norm_ = training_step, clip_grad_norm_
 
 
+def teach_cpu_ranks() -> None:
+    """Let several processes on a CPU read their checkpoints: the trainer asks for device ``cpu:0``, torch knows ``cpu``."""
+    import torch
+
+    torch.serialization.register_package(
+        5, lambda _storage: None, lambda storage, place: storage if place.startswith("cpu:") else None
+    )
+
+
 def agreed_to_stop(watch: Watch) -> bool:
     """Has any rank been asked to stop? All must stop after the same step, whenever each got its signal."""
     import torch
@@ -225,6 +234,7 @@ def train(job: dict[str, Any], watch: Watch) -> int:
     started = time.time()
     try:
         guard(watch)
+        teach_cpu_ranks()
         from llamafactory.train.tuner import run_exp
 
         run_exp(args=job["args"], callbacks=[make_callback(watch, pure_bf16=bool(job["args"].get("pure_bf16")))])
