@@ -80,6 +80,7 @@ class FinetuneStage(Stage[FinetuneConfig]):
             tools,
             _steps(work, request.root),
             job=work,
+            taken=work.kernels,
         )
 
     def execute(self, plan: Plan, run: Run) -> Outcome:

@@ -55,7 +55,7 @@ class Identity:
             inputs={item.name: item.sha256 for item in manifest.inputs},
             tools=manifest.toolchain,
             targets=manifest.targets,
-            upstream=manifest.upstream.outputs_digest if manifest.upstream else "",
+            upstream=(manifest.upstream.taken_digest or manifest.upstream.outputs_digest) if manifest.upstream else "",
         )
 
     def changes_since(self, old: Identity) -> list[str]:

@@ -76,6 +76,8 @@ class UpstreamRecord(_Part):
     sha256: str
     outputs_digest: str
     """Digest of what it handed over, independent of when it ran."""
+    taken_digest: str = ""
+    """Digest of the part of it that the result depends on; empty when all of it counts."""
 
 
 class ErrorRecord(_Part):

@@ -17,7 +17,7 @@ from pydantic import BaseModel
 from amdflow import __version__
 from amdflow.config import Resolved
 from amdflow.errors import AmdflowError, Cancelled, ExitCode, from_os_error
-from amdflow.files import sha256_file
+from amdflow.files import canonical_json, sha256_file, sha256_text
 from amdflow.findings import count_by_severity
 from amdflow.pipeline.freshness import Identity, check_outputs, outputs_digest
 from amdflow.pipeline.manifest import (
@@ -142,7 +142,6 @@ def identify(stage: Stage[Any], plan: Plan, upstream: Upstream | None) -> tuple[
         inputs.append(
             Artifact(name=item.name, path=item.name, sha256=sha256_file(item.path), size=found.st_size, role=item.role)
         )
-    handed = outputs_digest(upstream.manifest) if upstream else ""
     identity = Identity.of(
         stage=stage.name,
         stage_version=stage.version,
@@ -150,9 +149,13 @@ def identify(stage: Stage[Any], plan: Plan, upstream: Upstream | None) -> tuple[
         inputs={item.name: item.sha256 for item in inputs},
         tools=plan.tools,
         targets=plan.targets,
-        upstream=handed,
+        upstream=(_taken_digest(plan) or outputs_digest(upstream.manifest)) if upstream else "",
     )
     return identity, inputs
+
+
+def _taken_digest(plan: Plan) -> str:
+    return "" if plan.taken is None else sha256_text(canonical_json(plan.taken))
 
 
 class _Attempt:
@@ -258,6 +261,7 @@ class _Attempt:
                 path=_relative(self.upstream.path, self.destination.evidence),
                 sha256=sha256_file(self.upstream.path),
                 outputs_digest=outputs_digest(self.upstream.manifest),
+                taken_digest=_taken_digest(self.plan),
             )
         return Manifest(
             stage=self.stage.name,

@@ -63,6 +63,8 @@ class Plan:
     job: Any = None
     from_upstream: bool = True
     """False when the request names its own input, so that the stage before has no part in the result."""
+    taken: Any = None
+    """The part of what the stage before hands over that the result depends on (JSON values); None: all of it."""
 
 
 @dataclass(frozen=True)

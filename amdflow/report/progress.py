@@ -70,6 +70,7 @@ def _read(name: str, folder: Path, before: Manifest | None) -> StageView:
         and before is not None
         and before.stage == upstream.stage
         and before.status.good
+        and not upstream.taken_digest
         and outputs_digest(before) != upstream.outputs_digest
     )
     return StageView(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import sys
 from pathlib import Path
@@ -13,7 +14,11 @@ from tests.conftest import REPOSITORY
 
 
 def test_reference_pages_are_up_to_date(tmp_path: Path) -> None:
-    process.run([sys.executable, str(REPOSITORY / "docs/generate.py"), str(tmp_path)], cwd=REPOSITORY)
+    process.run(
+        [sys.executable, str(REPOSITORY / "docs/generate.py"), str(tmp_path)],
+        cwd=REPOSITORY,
+        env={**os.environ, "PYTHONPATH": str(REPOSITORY)},
+    )
     written = sorted(tmp_path.iterdir())
     assert written
     for page in written:

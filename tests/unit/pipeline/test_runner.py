@@ -43,6 +43,7 @@ class Copy(Stage[CopyConfig]):
         self.findings: list[Finding] = []
         self.over_limit = False
         self.from_upstream = True
+        self.taken: object = None
 
     def plan(self, request: Request[CopyConfig]) -> Plan:
         source = request.root / "source.txt"
@@ -54,6 +55,7 @@ class Copy(Stage[CopyConfig]):
             targets=request.targets,
             job=request,
             from_upstream=self.from_upstream,
+            taken=self.taken,
         )
 
     def execute(self, plan: Plan, run: Run) -> Outcome:
@@ -239,6 +241,13 @@ def test_upstream_changes_count_by_content_not_by_run(root: Path) -> None:
     assert go(second, other, upstream=Upstream.read(path)).skipped
     (root / "source.txt").write_text("changed")
     go(first, root)
+    assert go(second, other, upstream=Upstream.read(path)).reason == "what the stage before handed over changed"
+    second.taken = ["only this"]
+    go(second, other, upstream=Upstream.read(path))
+    (root / "source.txt").write_text("changed again")
+    go(first, root)
+    assert go(second, other, upstream=Upstream.read(path)).skipped
+    second.taken = ["that"]
     assert go(second, other, upstream=Upstream.read(path)).reason == "what the stage before handed over changed"
     second.from_upstream = False
     report = go(second, other, upstream=Upstream.read(path), force=True)
