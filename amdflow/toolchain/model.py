@@ -111,6 +111,8 @@ class Engine:
         if self.device == "cpu":  # without PASSIVE, waiting threads spin and a busy machine is several times slower
             wanted |= {"OMP_NUM_THREADS": str(len(os.sched_getaffinity(0))), "OMP_WAIT_POLICY": "PASSIVE"}
         variables = {name: value for name, value in wanted.items() if name not in os.environ}
+        # empty means "do write": without byte code every start compiles tens of thousands of lines again
+        variables["PYTHONDONTWRITEBYTECODE"] = ""
         if self.stand_ins:
             variables["PYTHONPATH"] = os.pathsep.join(
                 [*map(str, self.stand_ins), *filter(None, [os.environ.get("PYTHONPATH")])]
