@@ -146,8 +146,10 @@ def check_writable(folder: Path) -> None:
         probe = probe.parent
     if not probe.is_dir():
         raise UsageError(f"{folder}: {probe} is a file, not a folder", hint="choose another --output or workdir")
-    if not os.access(probe, os.W_OK | os.X_OK):
+    read_only = os.statvfs(probe).f_flag & os.ST_RDONLY
+    if read_only or not os.access(probe, os.W_OK | os.X_OK):
+        why = "lies on a read-only file system" if read_only else "is not writable"
         raise AmdflowError(
-            f"cannot write to {folder}: {probe} is not writable",
+            f"cannot write to {folder}: {probe} {why}",
             hint="choose a writable folder with --output or `workdir:` in amdflow.yaml",
         )
