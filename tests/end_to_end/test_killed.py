@@ -41,6 +41,7 @@ def unfinished(amdflow: CommandLine, exported: Path, request: pytest.FixtureRequ
     shutil.copytree(exported, amdflow.folder, dirs_exist_ok=True)
     for name in ORDER[ORDER.index(request.param) :]:
         shutil.rmtree(amdflow.folder / "out" / name, ignore_errors=True)
+        shutil.rmtree(amdflow.folder / "out/.amdflow/cache" / name, ignore_errors=True)
     return amdflow
 
 
