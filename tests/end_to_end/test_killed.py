@@ -63,7 +63,7 @@ def test_a_kill_in_any_stage_is_survived(unfinished: CommandLine, stage: str, vi
             with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
         # one file's translation or compile is tried again or reported by the stage itself; a killed engine ends it
-        assert running.wait(timeout=120) in (0, 1)
+        assert running.wait(timeout=120) in (0, 1, 5)
     until(lambda: all(_gone(pid) for pid in children), what="the end of the children")
 
     torn = manifest_of(project, stage)
