@@ -22,7 +22,18 @@ CASES = [
 
 
 def build(  # noqa: C901 - one kernel reads best in one piece
-    tl, *, dtype, head, causal=True, block_m=64, block_n=64, threads=256, stages=0, k_pack=1, via_lds=False, square=False
+    tl,
+    *,
+    dtype,
+    head,
+    causal=True,
+    block_m=64,
+    block_n=64,
+    threads=256,
+    stages=0,
+    k_pack=1,
+    via_lds=False,
+    square=False,
 ):
     """One workgroup computes block_m rows of one head of y, block_n keys at a time.
 
@@ -31,7 +42,12 @@ def build(  # noqa: C901 - one kernel reads best in one piece
     registers a wave, at the price of reductions through LDS; it needs ``via_lds``.
     """
     scale = head**-0.5 * 1.4426950408889634  # the softmax runs on exp2
-    batch, tokens, heads, kv_heads = tl.dynamic("batch"), tl.dynamic("tokens"), tl.dynamic("heads"), tl.dynamic("kv_heads")
+    batch, tokens, heads, kv_heads = (
+        tl.dynamic("batch"),
+        tl.dynamic("tokens"),
+        tl.dynamic("heads"),
+        tl.dynamic("kv_heads"),
+    )
     packing = {} if k_pack == 1 else {"k_pack": k_pack}  # only the ROCm dialect knows it
     policy = tl.GemmWarpPolicy.Square if square else tl.GemmWarpPolicy.FullRow
 
@@ -43,8 +59,12 @@ def build(  # noqa: C901 - one kernel reads best in one piece
         return tl.min(every, tl.ceildiv((bx + 1) * block_m, block_n)) if causal else every
 
     @tl.prim_func
-    def attention(q: tl.Tensor((batch, tokens, heads, head), dtype), k: tl.Tensor((batch, tokens, kv_heads, head), dtype),
-                  v: tl.Tensor((batch, tokens, kv_heads, head), dtype), y: tl.Tensor((batch, tokens, heads, head), dtype)):
+    def attention(
+        q: tl.Tensor((batch, tokens, heads, head), dtype),
+        k: tl.Tensor((batch, tokens, kv_heads, head), dtype),
+        v: tl.Tensor((batch, tokens, kv_heads, head), dtype),
+        y: tl.Tensor((batch, tokens, heads, head), dtype),
+    ):
         with tl.Kernel(tl.ceildiv(tokens, block_m), heads, batch, threads=threads) as (bx, by, bz):
             q_tile = tl.alloc_shared((block_m, head), dtype)
             k_tile = tl.alloc_shared((block_n, head), dtype)
@@ -60,16 +80,18 @@ def build(  # noqa: C901 - one kernel reads best in one piece
             if via_lds:
                 weights_tile = tl.alloc_shared((block_m, block_n), dtype)
             kv = tl.truncdiv(by * kv_heads, heads)
-            tl.copy(q[bz, bx * block_m:(bx + 1) * block_m, by, :], q_tile)
+            tl.copy(q[bz, bx * block_m : (bx + 1) * block_m, by, :], q_tile)
             tl.fill(sums, 0)
             tl.fill(total, 0)
             tl.fill(peak, -tl.infinity("float32"))
             for step in tl.Pipelined(key_blocks(bx), num_stages=stages):
-                tl.copy(k[bz, step * block_n:(step + 1) * block_n, kv, :], k_tile)
+                tl.copy(k[bz, step * block_n : (step + 1) * block_n, kv, :], k_tile)
                 for i, j in tl.Parallel(block_m, block_n):
-                    scores[i, j] = tl.if_then_else(visible(bx * block_m + i, step * block_n + j), 0, -tl.infinity("float32"))
+                    scores[i, j] = tl.if_then_else(
+                        visible(bx * block_m + i, step * block_n + j), 0, -tl.infinity("float32")
+                    )
                 tl.gemm(q_tile, k_tile, scores, transpose_B=True, policy=policy, **packing)
-                tl.copy(v[bz, step * block_n:(step + 1) * block_n, kv, :], v_tile)
+                tl.copy(v[bz, step * block_n : (step + 1) * block_n, kv, :], v_tile)
                 tl.copy(peak, peak_before)
                 tl.reduce_max(scores, peak, dim=1, clear=False)
                 for i in tl.Parallel(block_m):
@@ -92,14 +114,19 @@ def build(  # noqa: C901 - one kernel reads best in one piece
                     tl.gemm(weights, v_tile, sums, policy=policy, **packing)
             for i, j in tl.Parallel(block_m, head):
                 sums[i, j] /= total[i]
-            tl.copy(sums, y[bz, bx * block_m:(bx + 1) * block_m, by, :])
+            tl.copy(sums, y[bz, bx * block_m : (bx + 1) * block_m, by, :])
 
     return attention
 
 
 def inputs(draw, *, batch, tokens, heads, kv_heads, head, causal):
     """Give q, k, v; ``causal`` is handed on to the reference."""
-    return {"q": draw(batch, tokens, heads, head), "k": draw(batch, tokens, kv_heads, head), "v": draw(batch, tokens, kv_heads, head), "causal": causal}
+    return {
+        "q": draw(batch, tokens, heads, head),
+        "k": draw(batch, tokens, kv_heads, head),
+        "v": draw(batch, tokens, kv_heads, head),
+        "causal": causal,
+    }
 
 
 def reference(q, k, v, causal):

@@ -26,7 +26,12 @@ def build(tl, *, dtype, hidden, block_m=1, threads=256, vector=8):
     rows = tl.dynamic("rows")
 
     @tl.prim_func
-    def rms_norm(x: tl.Tensor((rows, hidden), dtype), w: tl.Tensor((hidden,), dtype), y: tl.Tensor((rows, hidden), dtype), eps: tl.float32):
+    def rms_norm(
+        x: tl.Tensor((rows, hidden), dtype),
+        w: tl.Tensor((hidden,), dtype),
+        y: tl.Tensor((rows, hidden), dtype),
+        eps: tl.float32,
+    ):
         with tl.Kernel(tl.ceildiv(rows, block_m), threads=threads) as bx:
             row = tl.alloc_fragment((block_m, columns), "float32")
             squares = tl.alloc_fragment((block_m, columns), "float32")

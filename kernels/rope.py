@@ -26,8 +26,12 @@ def build(tl, *, dtype, head, block_h=16, threads=128):
     tokens, heads = tl.dynamic("tokens"), tl.dynamic("heads")
 
     @tl.prim_func
-    def rope(x: tl.Tensor((tokens, heads, head), dtype), cos: tl.Tensor((tokens, half), "float32"), sin: tl.Tensor((tokens, half), "float32"),
-             y: tl.Tensor((tokens, heads, head), dtype)):
+    def rope(
+        x: tl.Tensor((tokens, heads, head), dtype),
+        cos: tl.Tensor((tokens, half), "float32"),
+        sin: tl.Tensor((tokens, half), "float32"),
+        y: tl.Tensor((tokens, heads, head), dtype),
+    ):
         with tl.Kernel(tokens, tl.ceildiv(heads, block_h), threads=threads) as (bx, by):
             low = tl.alloc_fragment((block_h, half), "float32")
             high = tl.alloc_fragment((block_h, half), "float32")

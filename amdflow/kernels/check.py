@@ -151,7 +151,16 @@ def scratch_run(private: Path, cache: Path, root: Path, terminal: Any) -> Run:
     """Folders for one test run below the workspace's private folder; the caller removes ``scratch``."""
     stamp = f"{datetime.now(UTC):%Y%m%dT%H%M%S}"
     scratch = private / "scratch" / f"kernels-test-{stamp}"
-    run = Run(scratch, scratch / "payload", "payload", private / "logs" / "kernels-test" / stamp, cache, root, private, terminal)
+    run = Run(
+        scratch,
+        scratch / "payload",
+        "payload",
+        private / "logs" / "kernels-test" / stamp,
+        cache,
+        root,
+        private,
+        terminal,
+    )
     for folder in (run.payload, run.logs, run.cache):
         folder.mkdir(parents=True, exist_ok=True)
     return run

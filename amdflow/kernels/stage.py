@@ -115,7 +115,9 @@ class KernelsStage(Stage[KernelsConfig]):
         outputs = [output for one in built for output in _publish(one, run.payload)]
         rows = [table.row(one, verdict) for one, verdict in zip(built, verdicts, strict=True)]
         findings = [*_remarks(built, verdicts), *_gaps(job.left_out), *region_findings(job.regions, job.kernels)]
-        handoff = published(built, targets=plan.targets, payload=run.payload_path, regions=job.regions, kernels=job.kernels)
+        handoff = published(
+            built, targets=plan.targets, payload=run.payload_path, regions=job.regions, kernels=job.kernels
+        )
         write_json(
             run.scratch / REPORT,
             {

@@ -16,6 +16,7 @@ _UNIT_ENDINGS = frozenset({".cu", ".cpp", ".cc", ".cxx", ".c"})
 _HEADER_ENDINGS = frozenset({".h", ".hpp", ".hh", ".hxx", ".cuh", ".inl", ".inc", ".ipp", ".tpp", ".tcc", ".impl"})
 _BUILD_NAMES = frozenset({"CMakeLists.txt", "Makefile", "makefile", "GNUmakefile", "setup.py", "compile_commands.json"})
 _BUILD_ENDINGS = frozenset({".cmake", ".mk"})
+_PRIVATE = ".amdflow"
 _VERSION_CONTROL = frozenset({".git", ".hg", ".svn"})
 _OUTPUT_MARK = b"amdflow/manifest"
 
@@ -103,7 +104,7 @@ def _walk(tree: Tree, folder: Path, exclude: tuple[str, ...], outputs: frozenset
             name = _relative_name(path, tree.root)
             if any(fnmatch(name, pattern) or fnmatch(child.name, pattern) for pattern in exclude):
                 tree.left_out[name] = "excluded by migrate.exclude"
-            elif child.is_dir(follow_symlinks=True):
+            elif _is_folder(child):
                 reason = _why_not_enter(tree, child, path, name, outputs)
                 if reason:
                     tree.left_out[name] = reason
@@ -111,6 +112,14 @@ def _walk(tree: Tree, folder: Path, exclude: tuple[str, ...], outputs: frozenset
                     pending.append(path)
             else:
                 _take(tree, path, name)
+
+
+def _is_folder(child: os.DirEntry[str]) -> bool:
+    """Whether it is a folder, links followed; a link that leads to itself is none."""
+    try:
+        return child.is_dir(follow_symlinks=True)
+    except OSError:
+        return False
 
 
 def _why_not_enter(tree: Tree, child: os.DirEntry[str], path: Path, name: str, outputs: frozenset[Path]) -> str:
@@ -124,7 +133,7 @@ def _why_not_enter(tree: Tree, child: os.DirEntry[str], path: Path, name: str, o
         return ""
     if child.name in _VERSION_CONTROL:
         return "version control data"
-    if path.resolve() in outputs or is_output(path):
+    if child.name == _PRIVATE or path.resolve() in outputs or is_output(path):
         return "an earlier amdflow output"
     return ""
 

@@ -50,6 +50,10 @@ class MigrateStage(Stage[MigrateConfig]):
         root = request.path(config.source)
         config = config.model_copy(update={"source": portable(root, request.root)})
         workdir = load_project(request.root).resolve("", ProjectConfig).value.workdir
+        if root == request.path(workdir):
+            raise UsageError(
+                f"{root} is both the source folder and the workdir", hint="set another `workdir:` in amdflow.yaml"
+            )
         tree = scan(root, exclude=config.exclude, outputs=[request.root / workdir])
         catalogue = load_catalogue(request.root)
         tools = _find_tools(request)
@@ -105,7 +109,8 @@ class MigrateStage(Stage[MigrateConfig]):
                     hint="this is a fault of amdflow: please report it with the file",
                 )
             now = entry.path.stat()
-            if (now.st_size, now.st_mtime_ns) != (entry.size, entry.changed):
+            matters = entry.is_code or entry.kind is Kind.BUILD  # a log that grows in the tree does not
+            if matters and (now.st_size, now.st_mtime_ns) != (entry.size, entry.changed):
                 raise AmdflowError(
                     f"{entry.path} was changed while it was being migrated",
                     hint="run the same command again; unchanged files are not translated twice",

@@ -14,6 +14,7 @@ from typing import Any, ClassVar, Generic, TypeVar
 from pydantic import BaseModel
 
 from amdflow import process
+from amdflow.errors import UsageError
 from amdflow.files import portable
 from amdflow.findings import Finding
 from amdflow.pipeline.manifest import CommandRecord, Upstream
@@ -94,8 +95,13 @@ class Request(Generic[ConfigT]):
     """:class:`amdflow.toolchain.Toolchain`."""
 
     def path(self, value: str) -> Path:
-        """A path from the config, absolute."""
-        return (self.root / Path(value).expanduser()).resolve()
+        """A path from the config, absolute. Raises UsageError for a link that leads to itself."""
+        try:
+            return (self.root / Path(value).expanduser()).resolve()
+        except (RuntimeError, OSError) as error:
+            raise UsageError(
+                f"{value} cannot be followed: {error}", hint="mend the link, or name another path"
+            ) from error
 
 
 @dataclass

@@ -210,3 +210,10 @@ def one_clear_error(said: Said, code: int, *words: str) -> None:
     assert "Traceback" not in said.err
     for word in words:
         assert word.lower() in lowered, f"{word!r} is not in: {said.err}"
+
+
+def test_a_link_loop_and_a_workdir_that_is_the_source_are_named(project: CommandLine) -> None:
+    (project.folder / "loop").symlink_to("loop")
+    one_clear_error(project("migrate", "loop"), 2, "loop")
+    (project.folder / "amdflow.yaml").write_text("workdir: cuda\nmigrate: {source: cuda}\n")
+    one_clear_error(project("migrate"), 2, "both the source folder and the workdir")

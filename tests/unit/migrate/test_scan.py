@@ -103,3 +103,11 @@ def test_an_unreadable_file_is_refused_by_name(tmp_path: Path, monkeypatch: pyte
     monkeypatch.setattr(os, "access", lambda path, _mode: "secret" not in str(path))  # root reads everything
     with pytest.raises(UsageError, match=r"secret\.cu: permission denied"):
         scan(tmp_path)
+
+
+def test_a_link_that_leads_to_itself_costs_nobody_the_tree(tmp_path: Path) -> None:
+    write(tmp_path, "a.cu", ".amdflow/scratch/hip/a.cu")
+    (tmp_path / "loop.cu").symlink_to("loop.cu")
+    tree = scan(tmp_path)
+    assert [entry.name for entry in tree.entries] == ["a.cu"]
+    assert tree.left_out == {"loop.cu": "a link to nothing", ".amdflow": "an earlier amdflow output"}
