@@ -127,7 +127,9 @@ def test_a_detached_server_leaves_its_evidence(detached: Detached) -> None:
 
 def test_its_phases_and_address_were_told(detached: Detached) -> None:
     assert "sglang on the CPU: this machine has no AMD GPU" in detached.said.err
-    assert "loading weights" in detached.said.err
+    # a small model on a quick machine passes through several between two looks at the log
+    phases = ("starting the scheduler", "loading weights", "allocating the KV cache", "warming up")
+    assert any(phase in detached.said.err for phase in phases)
     assert f"serving tiny at {detached.url}/v1" in detached.said.err
 
 
