@@ -155,7 +155,7 @@ class Migration:
         stand_ins = self.job.catalogue.supplement.stand_ins
         masks = find_mask_names(mask(text) for text in self.texts.values() if "_sync" in text or "__syncwarp" in text)
         telling = (mask(text) for text in self.texts.values() if any(name in text for name in stand_ins))
-        return replace(masks, own_names=defined_names(telling, stand_ins))
+        return replace(masks, own_names=defined_names(telling, stand_ins), stand_ins=stand_ins)
 
     def _write(self, finished: Mapping[str, Finished]) -> None:
         """The output tree: translated files, all others byte for byte, links as links; modes kept."""

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from amdflow.migrate import lexer
+from amdflow.migrate.compat import StandIn
 from amdflow.migrate.text import line_ending
 
 
@@ -32,12 +33,37 @@ class FixContext:
     """What fixes may know besides the file.
 
     ``mask_names`` are constants of the tree that are only ever used as lane masks, ``values`` all
-    named all-ones masks and how they are written, ``own_names`` names of library functions that the tree defines itself.
+    named all-ones masks and how they are written, ``own_names`` names of library functions that the tree defines itself,
+    ``stand_ins`` the names that compatibility headers have.
     """
 
     mask_names: frozenset[str] = frozenset()
     values: Mapping[str, str] = field(default_factory=dict)
     own_names: frozenset[str] = frozenset()
+    stand_ins: Mapping[str, StandIn] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Draft:
+    """A file on its way through the fixes. ``unit`` says whether it is a translation unit of its own."""
+
+    name: str
+    text: str
+    unit: bool
+    context: FixContext
+
+
+@dataclass(frozen=True)
+class Change:
+    """What a fix made of a draft; ``compat`` are the compatibility headers that the new text includes."""
+
+    text: str
+    applied: Sequence[Applied] = ()
+    compat: frozenset[str] = frozenset()
+
+
+Fix = Callable[[Draft], Change]
+"""Takes a draft, gives its change; lines of ``applied`` count in the draft's text."""
 
 
 def apply_edits(data: bytes, edits: Sequence[Edit]) -> bytes:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable
 
 from amdflow.migrate import lexer
-from amdflow.migrate.compat import FOLDER, StandIn
-from amdflow.migrate.fixes import Applied, insert_include
+from amdflow.migrate.compat import FOLDER
+from amdflow.migrate.fixes import Applied, Change, Draft, insert_include
 from amdflow.migrate.text import line_starts
 
 RULE = "AMF1024"
@@ -16,14 +16,10 @@ RULE = "AMF1024"
 _DEFINITION = r"^[ \t]*#[ \t]*define[ \t]+{0}\b|\b{0}\s*\([^;{{}}()]*\)\s*(?:const\s*)?\{{"
 
 
-def use_compat_headers(
-    text: str, name: str, stand_ins: Mapping[str, StandIn], own_names: Collection[str]
-) -> tuple[str, list[Applied], set[str]]:
-    """New text, what was done, the compatibility headers now needed.
-
-    ``name`` is the file's path in the tree; names that the tree defines itself (``own_names``) are its own business.
-    """
-    place = "../" * name.count("/") + FOLDER
+def use_compat_headers(draft: Draft) -> Change:
+    """Redirect names that compatibility headers have; those that the tree defines itself are its own business."""
+    text, stand_ins, own_names = draft.text, draft.context.stand_ins, draft.context.own_names
+    place = "../" * draft.name.count("/") + FOLDER
     starts = line_starts(text)
     wanted: dict[str, int] = {}
     lines: list[Applied] = []
@@ -55,7 +51,7 @@ def use_compat_headers(
         for found in (lexer.includes(text) if included else ())
         if found.path.startswith(f"{FOLDER}/")
     )
-    return new, lines, included | set(wanted)
+    return Change(new, lines, frozenset(included | set(wanted)))
 
 
 def defined_names(masked: Iterable[str], names: Collection[str]) -> frozenset[str]:

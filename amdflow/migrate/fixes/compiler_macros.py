@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 
 from amdflow.migrate import lexer
-from amdflow.migrate.fixes import Applied
+from amdflow.migrate.fixes import Applied, Change, Draft
 
 RULE = "AMF1025"
 _COUNTERPART = {"__CUDACC__": "__HIPCC__", "__NVCC__": "__HIPCC__", "__CUDA_ARCH__": "__HIP_DEVICE_COMPILE__"}
@@ -18,10 +18,11 @@ _SHORT = re.compile(rf"#([ \t]*)(ifdef|ifndef)([ \t]+)({_NAMES})\b")
 _DEFINED = re.compile(rf"(!\s*)?\bdefined\s*(?:\(\s*({_NAMES})\s*\)|({_NAMES})\b)")
 
 
-def extend_compiler_conditions(text: str) -> tuple[str, list[Applied]]:
+def extend_compiler_conditions(draft: Draft) -> Change:
     """The text with those conditions extended."""
+    text = draft.text
     if not any(name in text for name in _COUNTERPART):
-        return text, []
+        return Change(text)
     masked = lexer.mask(text)
     applied: list[Applied] = []
     parts: list[str] = []
@@ -38,7 +39,7 @@ def extend_compiler_conditions(text: str) -> tuple[str, list[Applied]]:
             applied.append(
                 Applied(RULE, line, f"{' '.join(match.group().split())} also holds for the HIP compiler now")
             )
-    return "".join((*parts, text[at:])), applied
+    return Change("".join((*parts, text[at:])), applied)
 
 
 def _extend(condition: str) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from tree_sitter import Node
 
-from amdflow.migrate.fixes import Applied, Edit, FixContext, apply_edits
+from amdflow.migrate.fixes import Applied, Change, Draft, Edit, FixContext, apply_edits
 from amdflow.migrate.syntax import Place, Source, arguments, callee, enclosing_function, text_of
 
 WIDENED, CAST = "AMF1022", "AMF1023"
@@ -51,14 +51,15 @@ def find_mask_names(masked: Iterable[str]) -> FixContext:
     return FixContext(frozenset(values) - other_use, values)
 
 
-def widen_lane_masks(source: Source, context: FixContext) -> tuple[str, list[Applied]]:
+def widen_lane_masks(draft: Draft) -> Change:
     """Make every mask of a ``*_sync`` call 64 bits wide."""
+    source, context = Source(draft.name, draft.text), draft.context
     if (
         "_sync" not in source.masked
         and "__syncwarp" not in source.masked
         and not any(name in source.masked for name in context.mask_names)
     ):
-        return source.text, []
+        return Change(source.text)
     edits: list[Edit] = []
     applied: list[Applied] = []
     widened_variables: dict[tuple[int, str], bool] = {}
@@ -70,7 +71,7 @@ def widen_lane_masks(source: Source, context: FixContext) -> tuple[str, list[App
         name = match.group(1) or match.group(3)
         if name in context.mask_names:
             _widen_definition(source, match, edits, applied)
-    return apply_edits(source.data, edits).decode("utf-8", "surrogateescape"), applied
+    return Change(apply_edits(source.data, edits).decode("utf-8", "surrogateescape"), applied)
 
 
 def _widen(

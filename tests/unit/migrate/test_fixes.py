@@ -5,17 +5,21 @@ from __future__ import annotations
 import pytest
 
 from amdflow.migrate.compat import StandIn, with_dependencies
-from amdflow.migrate.fixes import Applied, FixContext
+from amdflow.migrate.fixes import Applied, Draft, Fix, FixContext
 from amdflow.migrate.fixes.compat_headers import defined_names, use_compat_headers
 from amdflow.migrate.fixes.compiler_macros import extend_compiler_conditions
 from amdflow.migrate.fixes.lane_masks import ALL_LANES, CAST, WIDENED, find_mask_names, widen_lane_masks
 from amdflow.migrate.fixes.runtime_header import add_math_header, add_runtime_header
 from amdflow.migrate.lexer import mask
-from amdflow.migrate.syntax import Source
+
+
+def apply(fix: Fix, text: str, context: FixContext | None = None) -> tuple[str, list[Applied]]:
+    change = fix(Draft("a.cu", text, True, context or FixContext()))
+    return change.text, list(change.applied)
 
 
 def widen(text: str, *others: str) -> tuple[str, list[Applied]]:
-    return widen_lane_masks(Source("a.cu", text), find_mask_names([mask(text), *map(mask, others)]))
+    return apply(widen_lane_masks, text, find_mask_names([mask(text), *map(mask, others)]))
 
 
 def in_device(statement: str, parameters: str = "int v") -> str:
@@ -93,9 +97,8 @@ def test_comments_and_strings_stay() -> None:
 
 
 def test_line_endings_and_odd_bytes_survive() -> None:
-    text, _applied = widen_lane_masks(
-        Source("a.cu", "// gr\udcf6\udcdfe\r\n" + in_device("return __any_sync(-1, v);").replace("\n", "\r\n")),
-        FixContext(),
+    text, _applied = apply(
+        widen_lane_masks, "// gr\udcf6\udcdfe\r\n" + in_device("return __any_sync(-1, v);").replace("\n", "\r\n")
     )
     assert text.startswith("// gr\udcf6\udcdfe\r\n")
     assert text.count("\r\n") == 4
@@ -103,18 +106,18 @@ def test_line_endings_and_odd_bytes_survive() -> None:
 
 
 def test_the_runtime_header_comes_before_the_programs_own() -> None:
-    text, applied = add_runtime_header('// head\n#include "own.h"\n#include <hip/hip_runtime.h>\n')
+    text, applied = apply(add_runtime_header, '// head\n#include "own.h"\n#include <hip/hip_runtime.h>\n')
     assert text.startswith('// head\n#include <hip/hip_runtime.h>\n#include "own.h"')
     assert applied[0].line == 2
 
 
 def test_the_runtime_header_is_not_added_twice() -> None:
     before = '#include <cstdio>\n#include <hip/hip_runtime.h>\n#include "own.h"\n'
-    assert add_runtime_header(before) == (before, [])
+    assert apply(add_runtime_header, before) == (before, [])
 
 
 def test_the_runtime_header_goes_behind_the_byte_order_mark() -> None:
-    text, _applied = add_runtime_header("\ufeff__global__ void k() {}\r\n")
+    text, _applied = apply(add_runtime_header, "\ufeff__global__ void k() {}\r\n")
     assert text == "\ufeff#include <hip/hip_runtime.h>\r\n__global__ void k() {}\r\n" or text.startswith(
         "\ufeff#include <hip/hip_runtime.h>"
     )
@@ -127,11 +130,12 @@ def test_a_missing_function_comes_from_a_header_of_ours() -> None:
     before = (
         "#include <hip/hip_runtime.h>\n#if X\n#include <x.h>\n#endif\nint f(int* p) { return __ldcs(p); } // __ldcs\n"
     )
-    text, applied, headers = use_compat_headers(before, "a/b/c.cu", STAND_INS, ())
+    change = use_compat_headers(Draft("a/b/c.cu", before, True, FixContext(stand_ins=STAND_INS)))
+    text = change.text
     assert text.startswith('#include <hip/hip_runtime.h>\n#include "../../amdflow_compat/cache_operators.h"\n#if X\n')
     assert "return amdflow::ldcs(p); } // __ldcs" in text
-    assert headers == {"cache_operators.h"}
-    assert [fix.line for fix in applied] == [5]
+    assert change.compat == {"cache_operators.h"}
+    assert [fix.line for fix in change.applied] == [5]
 
 
 def test_a_function_that_the_tree_defines_is_left_alone() -> None:
@@ -139,7 +143,8 @@ def test_a_function_that_the_tree_defines_is_left_alone() -> None:
     own = defined_names(masked, {"__ldcs", "__stcs", "__ldcg"})
     assert own == {"__ldcs", "__stcs"}
     before = "int f(int* p) { return __ldcs(p); }\n"
-    assert use_compat_headers(before, "a.cu", STAND_INS, own) == (before, [], set())
+    context = FixContext(own_names=frozenset(own), stand_ins=STAND_INS)
+    assert apply(use_compat_headers, before, context) == (before, [])
 
 
 def test_headers_of_ours_bring_what_they_include() -> None:
@@ -160,7 +165,7 @@ def test_headers_of_ours_bring_what_they_include() -> None:
     ],
 )
 def test_questions_about_the_compiler_hold_for_hip_too(before: str, after: str) -> None:
-    text, applied = extend_compiler_conditions(f"int a;\n{before}\n#endif\n")
+    text, applied = apply(extend_compiler_conditions, f"int a;\n{before}\n#endif\n")
     assert text == f"int a;\n{after}\n#endif\n"
     assert [fix.line for fix in applied] == [2]
 
@@ -177,11 +182,11 @@ def test_questions_about_the_compiler_hold_for_hip_too(before: str, after: str) 
     ],
 )
 def test_comparisons_and_what_knows_hip_already_stay(kept: str) -> None:
-    assert extend_compiler_conditions(f"{kept}\n#endif\n") == (f"{kept}\n#endif\n", [])
+    assert apply(extend_compiler_conditions, f"{kept}\n#endif\n") == (f"{kept}\n#endif\n", [])
 
 
 def test_c_math_names_get_their_header() -> None:
-    text, applied = add_math_header("#include <cmath>\nbool f(float x) { return isfinite(x); }\n")
+    text, applied = apply(add_math_header, "#include <cmath>\nbool f(float x) { return isfinite(x); }\n")
     assert text.startswith("#include <cmath>\n#include <math.h>\n")
     assert [fix.line for fix in applied] == [2]
 
@@ -195,4 +200,4 @@ def test_c_math_names_get_their_header() -> None:
     ],
 )
 def test_math_header_is_not_added_without_need(kept: str) -> None:
-    assert add_math_header(kept) == (kept, [])
+    assert apply(add_math_header, kept) == (kept, [])
