@@ -10,6 +10,7 @@ from amdflow.errors import EnvironmentProblem, UsageError
 from amdflow.migrate.api_map import api_json, export_map, export_tables
 from amdflow.migrate.rules.catalogue import load_catalogue
 from amdflow.migrate.rules.model import Rule
+from amdflow.migrate.rules.scope import describe
 from amdflow.terminal import Terminal
 from amdflow.toolchain import Rocm
 
@@ -49,6 +50,7 @@ def _page(rule: Rule) -> list[str]:
         f"{rule.id}  {rule.title}",
         "",
         f"{rule.severity.value}: {_SAYS[rule.severity.value]}; the fix takes {rule.effort.value}",
+        *([f"matters on: {scope}"] if (scope := describe(rule)) else []),
         "",
         rule.explanation.strip(),
         "",

@@ -12,6 +12,7 @@ from amdflow.migrate.compile_check import FAILED, OK
 from amdflow.migrate.diagnostics import COMPILE_ERROR, read_problems, root_causes
 from amdflow.migrate.figures import Figures
 from amdflow.migrate.hazards import settle
+from amdflow.migrate.rules.scope import narrow
 from amdflow.migrate.text import printable
 from amdflow.migrate.translate import Method, Translation
 
@@ -20,10 +21,15 @@ AS_TEXT, NOT_READ, LEFT_OUT, RELOCATABLE, TOOL_SAYS = "AMF1003", "AMF1005", "AMF
 
 def all_findings(figures: Figures) -> list[Finding]:
     """Worst first, then by place."""
-    catalogue = figures.migration.job.catalogue
+    job = figures.migration.job
+    catalogue = job.catalogue
     fixed = {(name, fix.line, fix.rule) for name, done in figures.finished.items() for fix in done.applied}
-    found = settle(figures.inspection.findings, catalogue, fixed, _compiled_files(figures))
-    found = join(found, _compile_findings(figures)) + _conversion_findings(figures) + _fix_findings(figures)
+
+    def matter(findings: Sequence[Finding]) -> list[Finding]:
+        return narrow(findings, catalogue, job.targets, job.compiler.version)
+
+    found = settle(matter(figures.inspection.findings), catalogue, fixed, _compiled_files(figures))
+    found = join(found, _compile_findings(figures)) + matter(_conversion_findings(figures) + _fix_findings(figures))
     order = {severity: rank for rank, severity in enumerate(Severity)}
     return sorted(
         found, key=lambda finding: (order[finding.severity], finding.path, finding.line, finding.id, finding.message)
@@ -84,7 +90,8 @@ def join(found: Sequence[Finding], compiler: Sequence[Finding]) -> list[Finding]
     joined = [
         replace(
             finding,
-            targets=tuple(sorted({target for line in _lines(finding) for target in targets[finding.path, line]})),
+            targets=tuple(sorted({target for line in _lines(finding) for target in targets[finding.path, line]}))
+            or finding.targets,
         )
         if finding.severity is Severity.COMPILE
         else finding

@@ -7,8 +7,10 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field
 
-from amdflow.config import Model
+from amdflow.config import Model, nearest
 from amdflow.findings import Effort, Severity
+from amdflow.gpu.targets import TARGETS
+from amdflow.migrate.rules.versions import parse_range
 
 
 def _regular_expression(value: str) -> str:
@@ -19,7 +21,23 @@ def _regular_expression(value: str) -> str:
     return value
 
 
+def _target_or_family(value: str) -> str:
+    families = {entry.family for entry in TARGETS.values()}
+    valid = (*TARGETS, *sorted(families | {"CDNA", "RDNA"}))
+    if value not in valid:
+        raise ValueError(f"no such gfx target or family{nearest(value, valid)}")
+    return value
+
+
+def _rocm_range(value: str) -> str:
+    if value:
+        parse_range(value)
+    return value
+
+
 Pattern = Annotated[str, AfterValidator(_regular_expression)]
+TargetOrFamily = Annotated[str, AfterValidator(_target_or_family)]
+RocmRange = Annotated[str, AfterValidator(_rocm_range)]
 
 
 class CodePattern(Model):
@@ -169,6 +187,12 @@ class Rule(Model):
     """Kind of kernel region worth rewriting, handed to the kernels stage."""
     fixed_by: str = ""
     """Id of the automatic fix that settles it."""
+    wavefront: Literal[64, 32] | None = None
+    """It matters only on targets with waves of this many lanes."""
+    targets: tuple[TargetOrFamily, ...] = ()
+    """It matters only on these: target names (gfx942) and families (CDNA3; CDNA and RDNA mean every generation)."""
+    rocm: RocmRange = ""
+    """It matters only with these versions of ROCm: ``>=7.0``, ``<7.13``, or several joined by commas."""
     samples: Samples = Samples()
 
 

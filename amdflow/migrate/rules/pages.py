@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from amdflow.content import shipped
 from amdflow.migrate.rules.catalogue import load_catalogue
 from amdflow.migrate.rules.model import Rule
+from amdflow.migrate.rules.scope import describe
 
 _HEAD = """# Diagnostics of `amdflow migrate`
 
@@ -37,6 +38,7 @@ def _section(rule: Rule) -> str:
     lines = [
         f"## {rule.id}",
         f"**{rule.title}** ({rule.category}; {rule.severity.value}; effort: {rule.effort.value})",
+        *([f"Matters on: {scope}."] if (scope := describe(rule)) else []),
         rule.explanation.strip(),
         f"Fix: {rule.fix.strip()}",
     ]
