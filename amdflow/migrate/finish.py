@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
+from amdflow.errors import AmdflowError
+from amdflow.migrate import keep
 from amdflow.migrate.fixes import Applied, Draft, Fix, FixContext
 from amdflow.migrate.fixes.compat_headers import use_compat_headers
 from amdflow.migrate.fixes.compiler_macros import extend_compiler_conditions
@@ -50,13 +52,26 @@ def finish(
     if translation.method in _UNTOUCHED:
         return Finished(name, original, LineMap(original, original))
     text = restore_own_headers(original, translation.text, own_headers, text_map.api.headers)
+    kept = keep.find(original)
+    restored = keep.restore(kept, text)
+    text = kept.blanked if restored is None else keep.find(restored).blanked
     text = text_map.translate(text, own_headers)
     applied: list[Applied] = []
     compat: frozenset[str] = frozenset()
     for fix in FIXES:
         change = fix(Draft(name, text, unit, context))
         if change.applied:
-            lines = LineMap(original, text)
+            lines = LineMap(kept.blanked, text)
             applied += [Applied(done.rule, lines.original(done.line), done.message) for done in change.applied]
         text, compat = change.text, compat | change.compat
+    text = _put_back(kept, text)
     return Finished(name, text, LineMap(original, text), applied, compat)
+
+
+def _put_back(kept: keep.Kept, text: str) -> str:
+    restored = keep.restore(kept, text)
+    if restored is None:
+        raise AmdflowError(
+            "an automatic fix removed an `amdflow: keep` marker", hint="this is a fault of amdflow: please report it"
+        )
+    return restored

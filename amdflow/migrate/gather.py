@@ -17,6 +17,7 @@ from amdflow.migrate.text import printable
 from amdflow.migrate.translate import Method, Translation
 
 AS_TEXT, NOT_READ, LEFT_OUT, RELOCATABLE, TOOL_SAYS = "AMF1003", "AMF1005", "AMF1006", "AMF1007", "AMF1008"
+KEPT, STRAY_MARKER = "AMF1065", "AMF1066"
 
 
 def all_findings(figures: Figures) -> list[Finding]:
@@ -113,6 +114,11 @@ def _conversion_findings(figures: Figures) -> list[Finding]:
     ]
     found += [_from_rule(figures, NOT_READ, name, 0, why) for name, why in migration.skipped.items()]
     found += [_from_rule(figures, LEFT_OUT, name, 0, why) for name, why in migration.job.tree.left_out.items()]
+    for name, kept in figures.inspection.kept.items():
+        found += [
+            _from_rule(figures, KEPT, name, region.first_line, f"to line {region.last_line}") for region in kept.regions
+        ]
+        found += [_from_rule(figures, STRAY_MARKER, name, stray.line, stray.message) for stray in kept.strays]
     for name, done in figures.translations.items():
         found += _tool_messages(figures, name, done)
     return found
@@ -128,9 +134,10 @@ def _tool_messages(figures: Figures, name: str, done: Translation) -> list[Findi
         if finding.path == name
         for line in (finding.line, *finding.extra.get("lines", ()))
     }
+    kept = figures.inspection.kept.get(name)
     lines: dict[str, list[int]] = defaultdict(list)
     for message in done.messages:
-        if message.line not in said:
+        if message.line not in said and not (kept and kept.covers(message.line)):
             lines[message.text].append(message.line)
     return [_from_rule(figures, TOOL_SAYS, name, where[0], text + _places(len(where))) for text, where in lines.items()]
 

@@ -65,6 +65,13 @@ def includes(text: str) -> Iterator[Include]:
             )
 
 
+def comments(text: str) -> Iterator[re.Match[str]]:
+    """Comments, as matches of the whole comment."""
+    for match in _TOKEN.finditer(text):
+        if match.lastgroup == "comment":
+            yield match
+
+
 def mask(text: str) -> str:
     """The same text, offsets unchanged, with comments, string contents and include paths blanked out."""
 
