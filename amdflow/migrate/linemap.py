@@ -24,6 +24,13 @@ class LineMap:
             else _align([_skeleton(line) for line in old], [_skeleton(line) for line in new])
         )
 
+    @classmethod
+    def of(cls, lines: Sequence[int]) -> LineMap:
+        """A map that is known already: the original line of each line, in order."""
+        made = cls("", "")
+        made._to_original = lines
+        return made
+
     def original(self, line: int) -> int:
         """The original line for a line of the translation; the nearest one before it for a line that was added."""
         if not self._to_original:

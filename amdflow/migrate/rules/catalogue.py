@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from pathlib import Path
 
@@ -11,6 +11,7 @@ from amdflow.config import nearest, read_yaml_mapping, validate
 from amdflow.content import shipped
 from amdflow.errors import UsageError
 from amdflow.files import canonical_json, sha256_text
+from amdflow.migrate.build_scripts.tables import BuildTables, Library
 from amdflow.migrate.compat import StandIn
 from amdflow.migrate.rules.model import Rule, RuleFile
 from amdflow.migrate.textual import Supplement
@@ -18,16 +19,17 @@ from amdflow.migrate.textual import Supplement
 
 @dataclass(frozen=True)
 class Catalogue:
-    """Rules by id, and the supplement to hipify-clang's map."""
+    """Rules by id, the supplement to hipify-clang's map, and the tables for build scripts."""
 
     rules: Mapping[str, Rule]
     supplement: Supplement
+    build: BuildTables = field(default_factory=BuildTables)
 
     @cached_property
     def digest(self) -> str:
         """Changes with anything that changes what is found or renamed."""
         rules = [rule.model_dump(mode="json", exclude={"samples"}) for rule in self.rules.values()]
-        return sha256_text(canonical_json([rules, asdict(self.supplement)]))
+        return sha256_text(canonical_json([rules, asdict(self.supplement), asdict(self.build)]))
 
     def get(self, rule_id: str) -> Rule:
         """Raises UsageError naming the nearest id."""
@@ -45,7 +47,8 @@ def load_catalogue(workspace: Path) -> Catalogue:
     folders = dict.fromkeys((shipped("migration") / "rules", (workspace / "migration" / "rules").resolve()))
     files = [(path, _read(path)) for folder in folders if folder.is_dir() for path in sorted(folder.glob("*.yaml"))]
     rules = {rule.id: rule for _path, file in files for rule in file.rules}
-    return Catalogue(dict(sorted(rules.items())), _supplement([file for _path, file in files]))
+    read = [file for _path, file in files]
+    return Catalogue(dict(sorted(rules.items())), _supplement(read), _build_tables(read))
 
 
 def _read(path: Path) -> RuleFile:
@@ -63,3 +66,15 @@ def _supplement(files: Sequence[RuleFile]) -> Supplement:
         namespaces.update(file.namespaces)
         stand_ins.update({name: StandIn(entry.use, entry.header) for name, entry in file.stand_ins.items()})
     return Supplement(names, headers, namespaces, stand_ins)
+
+
+def _build_tables(files: Sequence[RuleFile]) -> BuildTables:
+    return BuildTables(
+        {
+            name: Library(entry.link, entry.target, entry.package)
+            for file in files
+            for name, entry in file.libraries.items()
+        },
+        {name: text for file in files for name, text in file.nvcc_options.items()},
+        {name: text for file in files for name, text in file.nvcc_values.items()},
+    )

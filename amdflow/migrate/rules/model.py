@@ -203,6 +203,14 @@ class StandInEntry(Model):
     header: str
 
 
+class LibraryEntry(Model):
+    """What build scripts link for a CUDA library; with nothing given, nothing is needed."""
+
+    link: str = ""
+    target: str = ""
+    package: str = ""
+
+
 class RuleFile(Model):
     """A file in ``migration/rules``."""
 
@@ -215,3 +223,9 @@ class RuleFile(Model):
     """Namespaces likewise."""
     stand_ins: dict[str, StandInEntry] = Field(default_factory=dict)
     """Names that a compatibility header has."""
+    libraries: dict[str, LibraryEntry] = Field(default_factory=dict)
+    """CUDA's libraries in build scripts, without ``-l`` and ``CUDA::``."""
+    nvcc_options: dict[str, str] = Field(default_factory=dict)
+    """nvcc's options without their dashes (``name`` or ``name=value``), and what they become; empty drops one."""
+    nvcc_values: dict[str, str] = Field(default_factory=dict)
+    """The same for options with any value, which ``{value}`` stands for."""

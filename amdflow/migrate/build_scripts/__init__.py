@@ -1,0 +1,1 @@
+"""Build scripts: CMake, make and setup.py files, converted where rules suffice."""
