@@ -6,6 +6,7 @@ import hashlib
 import json
 import os
 import tempfile
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -35,12 +36,17 @@ def canonical_json(value: Any) -> str:
 
 def write_atomic(path: Path, content: str | bytes) -> None:
     """Write a file whole or not at all: temporary file beside it, fsync, rename."""
+    write_atomic_parts(path, [content.encode() if isinstance(content, str) else content])
+
+
+def write_atomic_parts(path: Path, parts: Iterable[bytes]) -> None:
+    """:func:`write_atomic` for a file that is made piece by piece and need not fit in memory."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    data = content.encode() if isinstance(content, str) else content
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name[:100]}.", suffix=".tmp")
     try:
         with os.fdopen(handle, "wb") as stream:
-            stream.write(data)
+            for part in parts:
+                stream.write(part)
             stream.flush()
             os.fsync(stream.fileno())
         os.chmod(name, 0o666 & ~_umask())

@@ -16,7 +16,7 @@ from amdflow.migrate.scan import Kind
 from amdflow.migrate.text import printable
 from amdflow.migrate.translate import Method
 from amdflow.pipeline.stage import Outcome, Output
-from amdflow.report.migrated import FileResult, MigrationReport
+from amdflow.report.migrated import FileResult, LazyTexts, MigrationReport
 from amdflow.report.migration import write_html, write_markdown
 
 NOT_A_UNIT = "not a unit"
@@ -30,9 +30,9 @@ def report(figures: Figures) -> Outcome:
     findings = all_findings(figures)
     files = _file_results(figures)
     metrics = _metrics(figures, files, findings)
-    sources = {
-        name: (printable(migration.texts[name]), printable(done.text)) for name, done in figures.finished.items()
-    }
+    sources = LazyTexts(
+        figures.finished, lambda name: (printable(migration.texts[name]), printable(figures.finished[name].text))
+    )
     document = MigrationReport(
         job.config.source,
         job.targets,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -25,9 +25,32 @@ class FileResult:
     notes: Sequence[str] = ()
 
 
+class LazyTexts(Mapping[str, tuple[str, str]]):
+    """(original text, migrated text) by path, from ``read`` each time one is asked for."""
+
+    def __init__(self, names: Iterable[str], read: Callable[[str], tuple[str, str]]) -> None:
+        self._names = dict.fromkeys(names)
+        self._read = read
+
+    def __getitem__(self, name: str) -> tuple[str, str]:
+        if name not in self._names:
+            raise KeyError(name)
+        return self._read(name)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._names)
+
+    def __len__(self) -> int:
+        return len(self._names)
+
+
 @dataclass(frozen=True)
 class MigrationReport:
-    """Everything the migration report shows. ``sources`` maps path to (original text, migrated text)."""
+    """Everything the migration report shows.
+
+    ``sources`` maps path to (original text, migrated text). Reports ask for one text at a time and keep none, so a mapping
+    that reads them when asked, such as :class:`LazyTexts`, keeps a large tree out of memory.
+    """
 
     source: str
     targets: Sequence[str]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -13,14 +13,16 @@ from amdflow.findings import Finding, Severity
 from amdflow.report.difference import segments
 from amdflow.report.effort import BASIS
 from amdflow.report.markdown import migration_markdown
-from amdflow.report.migrated import FileResult, MigrationReport
-from amdflow.report.page import write_page
+from amdflow.report.migrated import FileResult, LazyTexts, MigrationReport
+from amdflow.report.page import packed, write_page
 from amdflow.report.readiness import MEANING, NEEDS_A_PERSON, NOT_RUN, Readiness, Standing, standing
 
-__all__ = ["FileResult", "MigrationReport", "write_html", "write_markdown"]
+__all__ = ["FileResult", "LazyTexts", "MigrationReport", "write_html", "write_markdown"]
 
 _WHOLE_FILES_UP_TO = 12_000_000
 """Characters of sources in all. Above it a page holds only the lines around changes and findings."""
+_ROOM = 16_000_000
+"""Characters of packed differences in a page; files beyond it are named without one."""
 _ORDER = {severity: rank for rank, severity in enumerate(Severity)}
 
 
@@ -30,7 +32,7 @@ def write_html(report: MigrationReport, path: Path) -> None:
     by_path: dict[str, list[Finding]] = defaultdict(list)
     for finding in report.findings:
         by_path[finding.path].append(finding)
-    differences, numbers = _differences(report, by_path)
+    differences = _Differences(report, by_path)
     methods = Counter(file.method for file in report.files)
     write_page(
         path,
@@ -46,8 +48,8 @@ def write_html(report: MigrationReport, path: Path) -> None:
         basis=BASIS,
         methods=sorted(methods.items(), key=lambda item: (-item[1], item[0])),
         metrics=scalars(report.metrics),
-        data=_data(report, figures, by_path, numbers),
         differences=differences,
+        data=lambda: _data(report, figures, by_path, differences.numbers),
     )
 
 
@@ -65,20 +67,39 @@ def scalars(metrics: Mapping[str, Any]) -> list[tuple[str, str]]:
     ]
 
 
-def _differences(
-    report: MigrationReport, by_path: Mapping[str, list[Finding]]
-) -> tuple[list[tuple[str, list[dict[str, Any]]]], dict[str, int]]:
-    """Element id and segments for every file with a change or a finding, and each such file's number."""
-    whole = sum(len(before) + len(after) for before, after in report.sources.values()) <= _WHOLE_FILES_UP_TO
-    parts: list[tuple[str, list[dict[str, Any]]]] = []
-    numbers: dict[str, int] = {}
-    for path, (original, migrated) in sorted(report.sources.items()):
-        if original == migrated and path not in by_path:
-            continue
-        numbers[path] = len(parts)
-        marked = {finding.line for finding in by_path.get(path, ())}
-        parts.append((f"d{len(parts)}", segments(original, migrated, marked, whole=whole)))
-    return parts, numbers
+class _Differences:
+    """The files' differences, made one after the other while the page is written; ``numbers`` grows with them."""
+
+    def __init__(self, report: MigrationReport, by_path: Mapping[str, list[Finding]]) -> None:
+        self._report, self._by_path = report, by_path
+        self.numbers: dict[str, int] = {}
+        """Which element of the page holds a file's difference."""
+
+    def __iter__(self) -> Iterator[tuple[str, str]]:
+        """Element id and packed segments for files with a change or a finding, the worst files first, while there is room."""
+        whole, room = self._is_small(), _ROOM
+        for path in sorted(self._report.sources, key=self._rank):
+            original, migrated = self._report.sources[path]
+            if original == migrated and path not in self._by_path:
+                continue
+            marked = {finding.line for finding in self._by_path.get(path, ())}
+            text = packed(segments(original, migrated, marked, whole=whole))
+            if len(text) > room:
+                continue
+            room -= len(text)
+            self.numbers[path] = len(self.numbers)
+            yield f"d{self.numbers[path]}", text
+
+    def _is_small(self) -> bool:
+        total = 0
+        for path in self._report.sources:
+            total += sum(map(len, self._report.sources[path]))
+            if total > _WHOLE_FILES_UP_TO:
+                return False
+        return True
+
+    def _rank(self, path: str) -> tuple[int, str]:
+        return min((_ORDER[finding.severity] for finding in self._by_path.get(path, ())), default=len(_ORDER)), path
 
 
 def _data(

@@ -10,6 +10,7 @@ import base64
 import hashlib
 import json
 import re
+import zlib
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
@@ -18,7 +19,7 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
 
-from amdflow.files import write_atomic
+from amdflow.files import write_atomic_parts
 
 _TEMPLATES = Path(__file__).with_name("templates")
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'"
@@ -26,13 +27,16 @@ _SCRIPT_SAFE = str.maketrans({"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\
 
 
 def write_page(path: Path, template: str, *, scripts: Sequence[str], **values: Any) -> None:
-    """Render ``templates/<template>`` with its style sheet and ``scripts`` inlined, and write it atomically."""
+    """Render ``templates/<template>`` with its style sheet and ``scripts`` inlined, and write it atomically.
+
+    The page is written as it is rendered: a value that is an iterator is taken item by item and need not fit in memory.
+    """
     names = ("base.js", *scripts)
     hashes = " ".join(f"'sha256-{_digest(_asset(name))}'" for name in names)
-    html = (
+    parts = (
         _environment()
         .get_template(template)
-        .render(
+        .generate(
             values,
             style=_trusted("style.css"),
             scripts=[_trusted(name) for name in names],
@@ -40,13 +44,21 @@ def write_page(path: Path, template: str, *, scripts: Sequence[str], **values: A
         )
     )
     # A file name that is not UTF-8 arrives with lone surrogates; written as \udcXX they are valid in JSON and readable in text.
-    write_atomic(path, html.encode("utf-8", errors="backslashreplace"))
+    write_atomic_parts(path, (part.encode("utf-8", errors="backslashreplace") for part in parts))
 
 
 def embed(value: Any) -> Markup:
     """JSON for a ``<script type="application/json">``: no character in it can end the element."""
     text = json.dumps(value, ensure_ascii=False, separators=(",", ":")).translate(_SCRIPT_SAFE)
     return Markup(text)  # noqa: S704  every < > & is escaped
+
+
+def packed(value: Any) -> str:
+    """JSON, deflated, in base64: for what a page opens only when asked to (``unpack`` in base.js)."""
+    squeeze = zlib.compressobj(9, zlib.DEFLATED, -zlib.MAX_WBITS)
+    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    data = squeeze.compress(text.encode("utf-8", errors="backslashreplace")) + squeeze.flush()
+    return base64.b64encode(data).decode("ascii")
 
 
 def prose(text: str) -> Markup:

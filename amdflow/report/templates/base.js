@@ -18,6 +18,13 @@ const prose = (text) => text.split(/`([^`\n]+)`/).map((part, index) => index % 2
 
 const data = (id) => JSON.parse(document.getElementById(id).textContent);
 
+
+// JSON that was packed (deflate, base64) because most pages never open it.
+async function unpack(id) {
+  const bytes = Uint8Array.from(atob(document.getElementById(id).textContent), (character) => character.charCodeAt(0));
+  return new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate-raw"))).json();
+}
+
 const place = new URLSearchParams(location.hash.slice(1));
 function remember(values) {
   for (const [name, value] of Object.entries(values)) value ? place.set(name, value) : place.delete(name);

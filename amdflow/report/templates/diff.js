@@ -3,7 +3,7 @@
 const Diff = (() => {
   const KEEP = 4, FOLD_FROM = 14, WORDS = /[A-Za-z0-9_]+|\s+|[^A-Za-z0-9_\s]/g, WORD_LIMIT = 240;
   const dialog = $("#compare"), body = $("#diff");
-  let stops = [], at = -1, opener = null;
+  let stops = [], at = -1, opener = null, wanted = "";
 
   // Longest common subsequence over words, good for one line of code.
   function changedWords(before, after) {
@@ -122,27 +122,28 @@ const Diff = (() => {
     body.scrollTop = node.offsetTop - body.offsetTop - body.clientHeight / 3;
   }
 
-  function open(file, findings, line) {
-    opener = document.activeElement;
-    $("#compare-title").textContent = file.p;
-    const source = document.getElementById("d" + file.d);
-    if (source) draw(JSON.parse(source.textContent), findings, [file.p, file.o || "not written"]);
+  async function open(file, findings, line) {
+    if (!dialog.open) opener = document.activeElement;
+    $("#compare-title").textContent = wanted = file.p;
+    remember({ file: file.p, line: line ? String(line) : "" });
+    const segments = file.d < 0 ? null : await unpack("d" + file.d);
+    if (wanted !== file.p) return;
+    if (segments) draw(segments, findings, [file.p, file.o || "not written"]);
     else body.replaceChildren(...findings.map(remark), el("p", { class: "remark" }, "Nothing in this file was changed, or its text is not in this page."));
     if (!dialog.open) dialog.showModal();
     collectStops();
-    const wanted = line ? $(`.row[data-line="${line}"]`, body) : null;
-    at = wanted ? stops.indexOf(wanted) : -1;
+    const row = line ? $(`.row[data-line="${line}"]`, body) : null;
+    at = row ? stops.indexOf(row) : -1;
     body.scrollTop = 0;
-    if (wanted) aim(wanted);
+    if (row) aim(row);
     body.focus({ preventScroll: true });
-    remember({ file: file.p, line: line ? String(line) : "" });
   }
 
   $("#compare-next").addEventListener("click", () => step(1));
   $("#compare-previous").addEventListener("click", () => step(-1));
   $("#compare-close").addEventListener("click", () => dialog.close());
   dialog.addEventListener("click", (event) => { if (event.target === dialog) dialog.close(); });
-  dialog.addEventListener("close", () => { remember({ file: "", line: "" }); body.replaceChildren(); opener?.focus({ preventScroll: true }); });
+  dialog.addEventListener("close", () => { wanted = ""; remember({ file: "", line: "" }); body.replaceChildren(); opener?.focus({ preventScroll: true }); });
   dialog.addEventListener("keydown", (event) => {
     if (typing(event)) return;
     if (event.key === "n" || event.key === "j") step(1);

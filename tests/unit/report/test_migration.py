@@ -1,7 +1,11 @@
 from __future__ import annotations
 
+import base64
+import hashlib
 import json
 import re
+import zlib
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
@@ -46,7 +50,8 @@ class Page(HTMLParser):
             self.text.append(data)
 
     def embedded(self, name: str) -> Any:
-        return next(json.loads(text) for attributes, text in self.scripts if attributes.get("id") == name)
+        kind, text = next((row.get("type"), text) for row, text in self.scripts if row.get("id") == name)
+        return json.loads(zlib.decompress(base64.b64decode(text), -15) if kind == "text/plain" else text)
 
 
 def html(report: MigrationReport, folder: Path) -> str:
@@ -119,9 +124,6 @@ def test_nothing_in_names_and_sources_gets_out_of_its_place(tmp_path: Path) -> N
 
 
 def test_scripts_run_only_by_their_hash(tmp_path: Path) -> None:
-    import base64
-    import hashlib
-
     text = html(migration(), tmp_path)
     hashes = set(re.findall(r"sha256-([A-Za-z0-9+/=]+)", text.replace("&#39;", "'").replace("&#43;", "+")))
     scripts = [script for attributes, script in Page(text).scripts if "type" not in attributes]
@@ -151,6 +153,41 @@ def test_a_very_large_tree_keeps_only_what_is_near_a_change(tmp_path: Path) -> N
     page = Page(html(report, tmp_path))
     assert [part["k"] for part in page.embedded("d0")] == ["~", "=", "~", "=", "-"]
     assert (tmp_path / "report.html").stat().st_size < 500_000
+
+
+class Watched(Mapping[str, tuple[str, str]]):
+    """Sources that tell what was asked for."""
+
+    def __init__(self, texts: dict[str, tuple[str, str]]) -> None:
+        self.texts = texts
+        self.asked: list[str] = []
+
+    def __getitem__(self, name: str) -> tuple[str, str]:
+        self.asked.append(name)
+        return self.texts[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.texts)
+
+    def __len__(self) -> int:
+        return len(self.texts)
+
+
+def test_texts_are_asked_for_one_by_one_and_the_page_stays_bounded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("amdflow.report.migration._ROOM", 2_000)
+    files = [unit(f"src/f{number:03}.cu") for number in range(200)]
+    sources = Watched(
+        {file.path: (f"int {hashlib.sha256(file.path.encode()).hexdigest()};\n", "x\n") for file in files}
+    )
+    report = replace(migration(files, [replace(WARP, path="src/f150.cu", line=1)]), sources=sources)
+    page = Page(html(report, tmp_path))
+    shown = [file["p"] for file in page.embedded("data")["files"] if file["d"] >= 0]
+    assert "src/f150.cu" in shown
+    assert 5 < len(shown) < 40
+    assert sum(len(text) for row, text in page.scripts if row.get("type") == "text/plain") <= 2_000
+    assert max(sources.asked.count(name) for name in sources) <= 3
 
 
 def test_an_empty_report_is_a_page_too(tmp_path: Path) -> None:
