@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeVar
 
+from amdflow.migrate.rules.build_files import kind_of
 from amdflow.migrate.scan import Entry, Kind, Tree
 from amdflow.migrate.text import decode
 
@@ -95,8 +96,10 @@ class BuildFlags:
             found = _from_setup(text, folder)
         elif entry.path.name == "CMakeLists.txt" or entry.path.suffix == ".cmake":
             found = _from_cmake(text, folder)
-        else:
+        elif kind_of(entry.name) == "make":
             found = _from_make(text, folder)
+        else:
+            return
         self._scopes[folder] = self._scopes.get(folder, Flags()).merged(found)
 
 

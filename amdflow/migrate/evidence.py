@@ -31,7 +31,7 @@ def report(figures: Figures) -> Outcome:
     files = _file_results(figures)
     metrics = _metrics(figures, files, findings)
     sources = LazyTexts(
-        figures.finished, lambda name: (printable(migration.texts[name]), printable(figures.finished[name].text))
+        figures.finished, lambda name: (printable(migration.original(name)), printable(figures.finished[name].text))
     )
     document = MigrationReport(
         job.config.source,
@@ -77,6 +77,8 @@ def report(figures: Figures) -> Outcome:
 
 def _method(figures: Figures, name: str) -> Method:
     done = figures.translations.get(name)
+    if done is None and name in figures.finished:
+        return Method.SCRIPT
     return done.method if done else Method.CARRIED
 
 
@@ -110,6 +112,7 @@ _STATES = {
     Method.TEXT: "translated as text",
     Method.UNCHANGED: "unchanged",
     Method.CARRIED: "carried over",
+    Method.SCRIPT: "converted",
 }
 
 

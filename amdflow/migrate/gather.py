@@ -164,7 +164,7 @@ def _fix_findings(figures: Figures) -> list[Finding]:
 
 def _from_rule(figures: Figures, rule_id: str, path: str, line: int, match: str, column: int = 0) -> Finding:
     rule = figures.migration.job.catalogue.get(rule_id)
-    text = figures.migration.texts.get(path, "")
+    text = figures.migration.original(path)
     snippet = printable(text.split("\n")[line - 1].strip())[:200] if 0 < line <= text.count("\n") + 1 and text else ""
     return Finding(
         rule.id,

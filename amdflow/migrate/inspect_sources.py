@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from amdflow import process
 from amdflow.findings import Finding
 from amdflow.migrate import keep
 from amdflow.migrate.api_map import ApiMap
+from amdflow.migrate.build_scripts.convert import BuildScripts
 from amdflow.migrate.hazards import UNSUPPORTED, findings_of, unsupported_names
 from amdflow.migrate.regions import find_regions
 from amdflow.migrate.rules.build_files import detect_in_build_file
 from amdflow.migrate.rules.catalogue import Catalogue
-from amdflow.migrate.rules.detect import detect
-from amdflow.migrate.scan import Kind, Tree
+from amdflow.migrate.rules.detect import Match, detect
+from amdflow.migrate.rules.model import Rule
+from amdflow.migrate.scan import Tree
 from amdflow.migrate.syntax import Source
-from amdflow.migrate.text import decode
-
-_BUILD_FILE_LIMIT_BYTES = 2_000_000
 
 
 @dataclass
@@ -34,8 +33,10 @@ class Inspection:
     kept: dict[str, keep.Kept] = field(default_factory=dict)
 
 
-def inspect_sources(tree: Tree, catalogue: Catalogue, texts: Mapping[str, str], api: ApiMap) -> Inspection:
-    """Every rule over every file, in path order."""
+def inspect_sources(
+    tree: Tree, catalogue: Catalogue, texts: Mapping[str, str], api: ApiMap, scripts: BuildScripts
+) -> Inspection:
+    """Every rule over every file, in path order; over build scripts as they were converted, for what is left to do."""
     rules = list(catalogue.rules.values())
     result = Inspection()
     for entry in tree.entries:
@@ -43,13 +44,20 @@ def inspect_sources(tree: Tree, catalogue: Catalogue, texts: Mapping[str, str], 
         if entry.name in texts:
             source = Source(entry.name, _without_kept(result, entry.name, texts[entry.name]))
             _inspect(source, catalogue, api, result)
-        elif entry.kind is Kind.BUILD and entry.size < _BUILD_FILE_LIMIT_BYTES:
-            text = _without_kept(result, entry.name, decode(entry.path.read_bytes()), build_file=True)
-            source = Source(entry.name, text)
-            result.findings += findings_of(
-                entry.name, detect_in_build_file(entry.name, source.text, rules), source.line
+        elif entry.name in scripts.originals:
+            source = Source(
+                entry.name, _without_kept(result, entry.name, scripts.originals[entry.name], build_file=True)
             )
+            result.findings += findings_of(entry.name, _left_in_script(entry.name, scripts, rules), source.line)
     return result
+
+
+def _left_in_script(name: str, scripts: BuildScripts, rules: Sequence[Rule]) -> list[Match]:
+    """What rules find in a build script after its conversion, at the lines of the original."""
+    done = scripts.current(name)
+    text = keep.find(done.text, build_file=True).blanked
+    found = [replace(match, line=done.lines.original(match.line)) for match in detect_in_build_file(name, text, rules)]
+    return list({(match.rule.id, match.line): match for match in found}.values())
 
 
 def _without_kept(result: Inspection, name: str, text: str, *, build_file: bool = False) -> str:

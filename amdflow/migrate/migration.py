@@ -15,6 +15,7 @@ from amdflow.files import sha256_text
 from amdflow.migrate import compat, evidence
 from amdflow.migrate.api_map import ApiMap, export_map
 from amdflow.migrate.build_flags import BuildFlags
+from amdflow.migrate.build_scripts.convert import BuildScripts, convert_scripts
 from amdflow.migrate.compile_check import CompileCheck, Compiler, Unit, UnitResult, depends_on
 from amdflow.migrate.config import MigrateConfig
 from amdflow.migrate.figures import Figures
@@ -64,10 +65,10 @@ class Migration:
         """All steps in order."""
         self.run_context.cache.mkdir(parents=True, exist_ok=True)
         translations = self._translate()
-        finished = self._finish(translations)
+        finished = {**self._finish(translations), **self._convert_scripts()}
         self._write(finished)
         results, check = self._compile(finished)
-        inspection = inspect_sources(self.job.tree, self.job.catalogue, self.texts, self.api)
+        inspection = inspect_sources(self.job.tree, self.job.catalogue, self.texts, self.api, self.scripts)
         _prune(self.run_context.cache)
         figures = Figures(self, translations, finished, results, inspection)
         figures.processes = {
@@ -99,6 +100,15 @@ class Migration:
             else:
                 found[entry.name] = decode(data)
         return found
+
+    def original(self, name: str) -> str:
+        """Original text of a source, header or build script."""
+        return self.texts[name] if name in self.texts else self.scripts.originals.get(name, "")
+
+    @cached_property
+    def scripts(self) -> BuildScripts:
+        """Build scripts, converted where rules suffice."""
+        return convert_scripts(self.job.tree, self.job.catalogue.build, self.job.targets)
 
     @cached_property
     def api(self) -> ApiMap:
@@ -151,6 +161,11 @@ class Migration:
             )
         return done
 
+    def _convert_scripts(self) -> dict[str, Finished]:
+        return {
+            name: Finished(name, done.text, done.lines, done.applied) for name, done in self.scripts.converted.items()
+        }
+
     def _fix_context(self) -> FixContext:
         stand_ins = self.job.catalogue.supplement.stand_ins
         masks = find_mask_names(mask(text) for text in self.texts.values() if "_sync" in text or "__syncwarp" in text)
@@ -164,7 +179,7 @@ class Migration:
             target = self.run_context.payload / entry.name
             target.parent.mkdir(parents=True, exist_ok=True)
             mine = finished.get(entry.name)
-            if mine is None or mine.text == self.texts[entry.name]:
+            if mine is None or mine.text == self.original(entry.name):
                 shutil.copyfile(entry.path, target)
             else:
                 target.write_bytes(encode(mine.text))

@@ -14,8 +14,13 @@ from amdflow.errors import UsageError
 
 _UNIT_ENDINGS = frozenset({".cu", ".cpp", ".cc", ".cxx", ".c"})
 _HEADER_ENDINGS = frozenset({".h", ".hpp", ".hh", ".hxx", ".cuh", ".inl", ".inc", ".ipp", ".tpp", ".tcc", ".impl"})
-_BUILD_NAMES = frozenset({"CMakeLists.txt", "Makefile", "makefile", "GNUmakefile", "setup.py", "compile_commands.json"})
-_BUILD_ENDINGS = frozenset({".cmake", ".mk"})
+_BUILD_NAMES = frozenset(
+    {
+        "CMakeLists.txt", "Makefile", "makefile", "GNUmakefile", "setup.py", "compile_commands.json",
+        "meson.build", "pyproject.toml", "BUILD", "BUILD.bazel", "WORKSPACE", "MODULE.bazel",
+    }
+)  # fmt: skip
+_BUILD_ENDINGS = frozenset({".cmake", ".mk", ".bzl"})
 _PRIVATE = ".amdflow"
 _VERSION_CONTROL = frozenset({".git", ".hg", ".svn"})
 _OUTPUT_MARK = b"amdflow/manifest"

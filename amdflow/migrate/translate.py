@@ -39,6 +39,7 @@ class Method(StrEnum):
     TEXT = "text map"
     UNCHANGED = "no CUDA in it"
     CARRIED = "carried over"
+    SCRIPT = "build script rules"
 
 
 @dataclass(frozen=True)

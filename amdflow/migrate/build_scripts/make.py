@@ -80,7 +80,11 @@ class _Makefile:
     @cached_property
     def compilers(self) -> set[str]:
         """Variables that hold nvcc."""
-        return {name for name, values in self.values.items() if any(re.search(rf"(?<![\w-]){_NVCC_WORD}", value) for value in values)}
+        return {
+            name
+            for name, values in self.values.items()
+            if any(re.search(rf"(?<![\w-]){_NVCC_WORD}", value) for value in values)
+        }
 
     @cached_property
     def architecture_variables(self) -> set[str]:
@@ -95,7 +99,9 @@ class _Makefile:
     @cached_property
     def toolkit_variables(self) -> set[str]:
         """Variables that hold the CUDA toolkit's folder."""
-        own = {name for name, values in self.values.items() if any(_DEFAULT_TOOLKIT.fullmatch(value) for value in values)}
+        own = {
+            name for name, values in self.values.items() if any(_DEFAULT_TOOLKIT.fullmatch(value) for value in values)
+        }
         return own | set(re.findall(rf"\$[({{]({_TOOLKIT_NAME})[)}}]", self.text))
 
     @cached_property
@@ -132,7 +138,13 @@ class _Makefile:
             definitions += f"ROCM_PATH ?= /opt/rocm{ending}"
         if definitions:
             at = _first_statement(self.text)
-            yield ScriptEdit(at, at, definitions, ARCHITECTURE, "variables that the converted lines use, to be set by make NAME=VALUE")
+            yield ScriptEdit(
+                at,
+                at,
+                definitions,
+                ARCHITECTURE,
+                "variables that the converted lines use, to be set by make NAME=VALUE",
+            )
 
     def _piece_edits(self, piece: _Piece) -> list[ScriptEdit]:
         text = piece.text
@@ -150,7 +162,9 @@ class _Makefile:
 
     def _completed(self, edit: ScriptEdit) -> ScriptEdit:
         """With the folders in its new text converted too."""
-        return ScriptEdit(edit.start, edit.end, replace(edit.text, self._folder_edits(edit.text)), edit.rule, edit.message)
+        return ScriptEdit(
+            edit.start, edit.end, replace(edit.text, self._folder_edits(edit.text)), edit.rule, edit.message
+        )
 
     def _is_nvcc(self, piece: _Piece) -> bool:
         if re.search(rf"(?<![\w-]){_NVCC_WORD}", piece.text):
@@ -190,21 +204,31 @@ class _Makefile:
                     yield ScriptEdit(*match.span(), "hipcc", COMPILER, message).moved(start)
 
     def _device_link(self, made: Sequence[ScriptEdit]) -> Iterator[ScriptEdit]:
-        """nvcc links relocatable device code without being told; the HIP compiler is told."""
+        """Relocatable device code: nvcc links it without being told, the HIP compiler has to be told."""
         if not any("-fgpu-rdc" in edit.text for edit in made):
             return
         for piece in self.pieces:
             called = next((f"$({name})" for name in self.compilers if f"$({name})" in piece.text), "")
             words = piece.text.split()
-            if piece.recipe and called and not {"-c", "--compile", "-dc", "--device-c", "-dlink", "-M", "-MM"} & set(words):
+            if (
+                piece.recipe
+                and called
+                and not {"-c", "--compile", "-dc", "--device-c", "-dlink", "-M", "-MM"} & set(words)
+            ):
                 at = piece.start + piece.text.index(called) + len(called)
-                yield ScriptEdit(at, at, " -fgpu-rdc", OPTION, "-fgpu-rdc added: relocatable device code is linked here")
+                yield ScriptEdit(
+                    at, at, " -fgpu-rdc", OPTION, "-fgpu-rdc added: relocatable device code is linked here"
+                )
 
     def _toolkit_definitions(self, left: str) -> Iterator[ScriptEdit]:
         """``CUDA_HOME ?= /usr/local/cuda`` goes where nothing uses the variable any more."""
         for piece in self.pieces:
             name = piece.variable
-            if name in self.toolkit_variables and _DEFAULT_TOOLKIT.fullmatch(piece.text) and not re.search(rf"\$[({{]{re.escape(name)}[)}}]", left):
+            if (
+                name in self.toolkit_variables
+                and _DEFAULT_TOOLKIT.fullmatch(piece.text)
+                and not re.search(rf"\$[({{]{re.escape(name)}[)}}]", left)
+            ):
                 line = self.text.rfind("\n", 0, piece.start) + 1
                 end = piece.start + len(piece.text.rstrip())
                 defined = re.search(r"^[ \t]*ROCM_PATH[ \t]*[:?]?=", self.text, re.MULTILINE)

@@ -10,9 +10,7 @@ from amdflow.migrate.build_scripts.edits import ScriptEdit, replace
 from amdflow.migrate.build_scripts.tables import BuildTables
 
 ARCHITECTURE, OPTION, LIBRARY, REGISTERS = "AMF1512", "AMF1513", "AMF1511", "AMF1514"
-_ARCHITECTURE_OPTIONS = frozenset(
-    {"gencode", "generate-code", "arch", "gpu-architecture", "code", "gpu-code"}
-)
+_ARCHITECTURE_OPTIONS = frozenset({"gencode", "generate-code", "arch", "gpu-architecture", "code", "gpu-code"})
 _HOST_OPTIONS = frozenset({"Xcompiler", "compiler-options"})
 _SHARED_NAMES = frozenset({"G", "code", "keep", "threads", "dc", "x", "std", "dryrun", "arch", "cudart"})
 """Options that other programs have too: taken only where nvcc is certain to be meant."""
@@ -103,13 +101,15 @@ def _replacement(text: str, start: int, end: int, new: str, rule: str) -> Script
 
 def removal(text: str, edit: ScriptEdit) -> ScriptEdit:
     """An edit that leaves nothing also takes the blanks before it, where other text goes on behind it."""
-    start = edit.start
+    start, end = edit.start, edit.end
     if not edit.text:
         while start > 0 and text[start - 1] in " \t":
             start -= 1
-        if start == 0 or text[start - 1] in "\n=":
+        if start == 0 or text[start - 1] in "\n=:\"'(":
             start = edit.start
-    return ScriptEdit(start, edit.end, edit.text, edit.rule, edit.message)
+            while end < len(text) and text[end] in " \t":
+                end += 1
+    return ScriptEdit(start, end, edit.text, edit.rule, edit.message)
 
 
 def _library_edits(text: str, tables: BuildTables) -> Iterator[ScriptEdit]:

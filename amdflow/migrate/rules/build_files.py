@@ -1,4 +1,4 @@
-"""Finds build rules in CMake files, makefiles and setup.py, line by line, comments left out."""
+"""Finds build rules in build files, line by line, comments left out."""
 
 from __future__ import annotations
 
@@ -9,16 +9,19 @@ from pathlib import PurePosixPath
 from amdflow.migrate.rules.detect import Match
 from amdflow.migrate.rules.model import BuildPattern, Rule
 
+_OTHER_NAMES = frozenset({"meson.build", "pyproject.toml", "BUILD", "BUILD.bazel", "WORKSPACE", "MODULE.bazel"})
 _COMMENT = re.compile(r"(?<![\\\w$({])#.*$")
 
 
 def kind_of(name: str) -> str:
-    """``cmake``, ``make``, ``setup.py``, or empty for a file that holds data."""
+    """``cmake``, ``make``, ``setup.py``, ``other`` (Meson, Bazel, pyproject.toml), or empty for a file that holds data."""
     path = PurePosixPath(name)
     if path.name == "CMakeLists.txt" or path.suffix == ".cmake":
         return "cmake"
     if path.name == "setup.py":
         return "setup.py"
+    if path.name in _OTHER_NAMES or path.suffix == ".bzl":
+        return "other"
     return "make" if path.suffix == ".mk" or path.name.lower().endswith("makefile") else ""
 
 

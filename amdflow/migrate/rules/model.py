@@ -113,7 +113,8 @@ class BuildPattern(Model):
 
     kind: Literal["build"]
     pattern: Pattern
-    files: Literal["any", "cmake", "make", "setup.py"] = "any"
+    files: Literal["any", "cmake", "make", "setup.py", "other"] = "any"
+    """``other``: Meson, Bazel, pyproject.toml."""
 
 
 class Check(Model):

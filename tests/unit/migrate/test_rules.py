@@ -18,7 +18,7 @@ from amdflow.migrate.syntax import Source
 
 SHIPPED = load_catalogue(shipped("migration").parent)
 SEARCHED = [rule for rule in SHIPPED.rules.values() if not isinstance(rule.detect, FromStage)]
-BUILD_NAMES = {"cmake": "CMakeLists.txt", "make": "Makefile", "setup.py": "setup.py", "any": "Makefile"}
+BUILD_NAMES = {"cmake": "CMakeLists.txt", "make": "Makefile", "setup.py": "setup.py", "other": "meson.build", "any": "Makefile"}
 
 
 def lines_of(rule: Rule, code: str) -> list[int]:

@@ -1,0 +1,134 @@
+"""What the CMake files of a tree say together: the packages they need, where CUDA's toolkit is found, where .cu files are."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import PurePosixPath
+
+from amdflow.migrate.build_scripts.cmake_tokens import Command, read_commands
+from amdflow.migrate.build_scripts.tables import BuildTables, Library
+
+LINK_COMMANDS = frozenset({"target_link_libraries", "link_libraries", "cuda_link_libraries"})
+_LINK_KEYWORDS = frozenset({"LINK_LIBRARIES", "LIBRARIES", "LIBS", "LINK_LIBS"})
+_TOOLKIT = frozenset({"CUDA", "CUDAToolkit"})
+_TARGET = re.compile(r"\bCUDA::(\w+)")
+_VARIABLE = re.compile(r"\$\{(?:CUDA|CUDAToolkit)_(\w+?)_(?:LIBRARY|LIBRARIES)\}")
+_RUNTIME = re.compile(
+    r"\$\{(?:CUDA_LIBRARIES|CUDA_\w*INCLUDE\w*|CUDAToolkit_\w+|CUDA_TOOLKIT_ROOT_DIR|CMAKE_CUDA_TOOLKIT_INCLUDE_DIRECTORIES)\}|\bcuda_add_"
+)
+_INCLUDES = re.compile(r"\$\{(?:CUDA_\w*INCLUDE\w*|CUDAToolkit_\w*INCLUDE\w*|CMAKE_CUDA_TOOLKIT_INCLUDE_DIRECTORIES)\}")
+_HELPERS = {"cuda_add_cublas_to_target": "cublas", "cuda_add_cufft_to_target": "cufft"}
+
+
+@dataclass(frozen=True)
+class _File:
+    libraries: tuple[Library, ...]
+    finds_toolkit: bool
+    enables: bool
+    includes: bool
+
+
+@dataclass(frozen=True)
+class CMakeTree:
+    """Facts by file name. Folders are relative to the tree's root, ``.`` for the root itself."""
+
+    files: Mapping[str, _File] = field(default_factory=dict)
+    source_folders: frozenset[PurePosixPath] = frozenset()
+    """Folders that hold .cu files, and those above them."""
+
+    @classmethod
+    def read(cls, files: Mapping[str, str], sources: Iterable[str], tables: BuildTables) -> CMakeTree:
+        """From the CMake files' texts and the names of all .cu files."""
+        folders = {parent for name in sources for parent in PurePosixPath(name).parents}
+        return cls({name: _facts(text, tables) for name, text in files.items()}, frozenset(folders))
+
+    def libraries_below(self, name: str) -> list[Library]:
+        """What the files in this one's folder and below link, the HIP runtime first; for a module, what any file links."""
+        folder = _scope(name)
+        runtime = [library for file in self.files.values() for library in file.libraries if library.package == "hip"]
+        used = [
+            library
+            for other, file in self.files.items()
+            if PurePosixPath(other).is_relative_to(folder)
+            for library in file.libraries
+        ]
+        return list(dict.fromkeys([*runtime[:1], *sorted(used, key=lambda library: library.package)]))
+
+    def includes_below(self, name: str) -> bool:
+        """Whether files there take CUDA's include folders from a variable."""
+        return any(
+            file.includes for other, file in self.files.items() if PurePosixPath(other).is_relative_to(_scope(name))
+        )
+
+    def finds_toolkit(self, name: str) -> bool:
+        """Whether a CMakeLists.txt at or above this file, or a module, finds CUDA's toolkit."""
+        return any(file.finds_toolkit for file in self._above(name))
+
+    def enables_language(self, name: str) -> bool:
+        """Whether one of those enables the language CUDA."""
+        return any(file.enables for file in self._above(name))
+
+    def has_sources(self, name: str) -> bool:
+        """Whether there are .cu files at or below this file's folder."""
+        return _scope(name) in self.source_folders
+
+    def concerns_cuda(self, name: str) -> bool:
+        """Whether this file itself enables CUDA or finds its toolkit."""
+        file = self.files.get(name)
+        return file is not None and (file.enables or file.finds_toolkit)
+
+    def _above(self, name: str) -> list[_File]:
+        parents = PurePosixPath(name).parents
+        return [
+            file
+            for other, file in self.files.items()
+            if other.endswith(".cmake") or PurePosixPath(other).parent in parents
+        ]
+
+
+def library_arguments(command: Command) -> list[int]:
+    """Positions of the arguments that may be bare names of libraries."""
+    values = command.values
+    if command.name in LINK_COMMANDS:
+        return list(range(0 if command.name == "link_libraries" else 1, len(values)))
+    found, inside = [], False
+    for position, value in enumerate(values):
+        if re.fullmatch(r"[A-Z_]{3,}", value):
+            inside = value in _LINK_KEYWORDS
+        elif inside:
+            found.append(position)
+    return found
+
+
+def variable_library(name: str, tables: BuildTables) -> Library | None:
+    """For the ``cublas`` of ``${CUDA_cublas_LIBRARY}``, whatever its case."""
+    lower = {key.lower(): library for key, library in tables.libraries.items()}
+    return lower.get(name.lower())
+
+
+def _scope(name: str) -> PurePosixPath:
+    return PurePosixPath(".") if name.endswith(".cmake") else PurePosixPath(name).parent
+
+
+def _facts(text: str, tables: BuildTables) -> _File:
+    commands = read_commands(text) or []
+    libraries: list[Library] = []
+    finds = enables = includes = False
+    for command in commands:
+        written = text[command.start : command.end]
+        names = _TARGET.findall(written)
+        names += [command.values[position].removeprefix("-l") for position in library_arguments(command)]
+        libraries += [library for name in names if (library := tables.libraries.get(name))]
+        libraries += [library for name in _VARIABLE.findall(written) if (library := variable_library(name, tables))]
+        if command.name in _HELPERS:
+            libraries.append(tables.libraries.get(_HELPERS[command.name], Library()))
+        if _RUNTIME.search(written):
+            libraries.append(tables.libraries.get("cudart", Library()))
+        includes = includes or bool(_INCLUDES.search(written))
+        finds = finds or (command.name == "find_package" and command.first in _TOOLKIT)
+        enables = enables or (command.name in ("project", "enable_language") and "CUDA" in command.values)
+    if finds:
+        libraries.append(tables.libraries.get("cudart", Library()))
+    return _File(tuple(library for library in libraries if library.target), finds, enables, includes)
