@@ -38,6 +38,13 @@ def migrate(
     no_compile: Annotated[
         bool, typer.Option("--no-compile", help="Translate and report only; compile nothing.")
     ] = False,
+    native_warp: Annotated[
+        bool,
+        typer.Option(
+            "--native-warp",
+            help="Leave warp functions as wide as the hardware's waves, for code that is ported to 64 lanes by hand.",
+        ),
+    ] = False,
     fail_on: Annotated[
         str | None,
         typer.Option(
@@ -45,6 +52,9 @@ def migrate(
             show_default=False,
         ),
     ] = None,
+    annotate: Annotated[
+        bool, typer.Option("--annotate", help="Put a comment at the line of each finding into the migrated sources.")
+    ] = False,
     extra_arg: Annotated[
         list[str] | None,
         typer.Option(
@@ -77,6 +87,8 @@ def migrate(
         "source": str(path.absolute()) if path else None,
         "jobs": jobs,
         "compile": False if no_compile else None,
+        "native_warp": True if native_warp else None,
+        "annotate": True if annotate else None,
         "fail_on": fail_on,
         "extra_args": extra_arg,
         "exclude": exclude,

@@ -24,8 +24,12 @@ class MigrateConfig(Model):
     """How many processes at once; 0 means one for each core."""
     compile: bool = True
     """Compile every translation unit for every target after translation."""
+    native_warp: bool = False
+    """Leave warp functions as wide as the hardware's waves (64 lanes on CDNA) instead of logical warps of 32 lanes."""
     extra_args: tuple[str, ...] = ()
     """Compiler flags that every file gets, in translation and in compile checks (-I, -D, -std, ...)."""
+    annotate: bool = False
+    """Put a comment at the line of each finding into the migrated sources (findings that are notes excepted)."""
     fail_on: FailOn = "none"
     """Exit 3 when a finding is this bad or worse (silent is worst, then compile, link, slow, note)."""
 

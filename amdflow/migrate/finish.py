@@ -10,7 +10,10 @@ from amdflow.migrate import keep
 from amdflow.migrate.fixes import Applied, Draft, Fix, FixContext
 from amdflow.migrate.fixes.compat_headers import use_compat_headers
 from amdflow.migrate.fixes.compiler_macros import extend_compiler_conditions
+from amdflow.migrate.fixes.cub_warps import write_out_warp_widths
 from amdflow.migrate.fixes.lane_masks import widen_lane_masks
+from amdflow.migrate.fixes.logical_warps import RULE as LOGICAL_WARPS
+from amdflow.migrate.fixes.logical_warps import keeps_warps, use_logical_warps
 from amdflow.migrate.fixes.runtime_header import add_math_header, add_runtime_header
 from amdflow.migrate.linemap import LineMap
 from amdflow.migrate.textual import TextMap, restore_own_headers
@@ -18,6 +21,8 @@ from amdflow.migrate.translate import Method, Translation
 
 FIXES: tuple[Fix, ...] = (
     use_compat_headers,
+    use_logical_warps,
+    write_out_warp_widths,
     extend_compiler_conditions,
     widen_lane_masks,
     add_math_header,
@@ -29,13 +34,17 @@ _UNTOUCHED = (Method.UNCHANGED, Method.CARRIED)
 
 @dataclass(frozen=True)
 class Finished:
-    """One file as it will be written. ``applied`` has original lines; ``compat`` are compatibility headers it includes."""
+    """One file as it will be written. ``applied`` has original lines; ``compat`` are compatibility headers it includes.
+
+    ``kept`` are fixes that hold for the whole file, by the id of their rule.
+    """
 
     name: str
     text: str
     lines: LineMap
     applied: Sequence[Applied] = ()
     compat: frozenset[str] = frozenset()
+    kept: frozenset[str] = frozenset()
 
 
 def finish(
@@ -50,7 +59,7 @@ def finish(
     """Apply the textual pass and the fixes. ``own_headers`` are include paths that mean files of the tree."""
     name = translation.name
     if translation.method in _UNTOUCHED:
-        return Finished(name, original, LineMap(original, original))
+        return Finished(name, original, LineMap(original, original), kept=_kept(name, original, context))
     text = restore_own_headers(original, translation.text, own_headers, text_map.api.headers)
     kept = keep.find(original)
     restored = keep.restore(kept, text)
@@ -65,7 +74,11 @@ def finish(
             applied += [Applied(done.rule, lines.original(done.line), done.message) for done in change.applied]
         text, compat = change.text, compat | change.compat
     text = _put_back(kept, text)
-    return Finished(name, text, LineMap(original, text), applied, compat)
+    return Finished(name, text, LineMap(original, text), applied, compat, _kept(name, text, context))
+
+
+def _kept(name: str, text: str, context: FixContext) -> frozenset[str]:
+    return frozenset({LOGICAL_WARPS}) if keeps_warps(name, text, context) else frozenset()
 
 
 def _put_back(kept: keep.Kept, text: str) -> str:

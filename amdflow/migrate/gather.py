@@ -11,7 +11,7 @@ from amdflow.findings import Finding, Severity
 from amdflow.migrate.compile_check import FAILED, OK
 from amdflow.migrate.diagnostics import COMPILE_ERROR, read_problems, root_causes
 from amdflow.migrate.figures import Figures
-from amdflow.migrate.hazards import settle
+from amdflow.migrate.hazards import WHOLE_FILE, settle
 from amdflow.migrate.rules.scope import narrow
 from amdflow.migrate.text import printable
 from amdflow.migrate.translate import Method, Translation
@@ -34,6 +34,7 @@ def all_findings(figures: Figures) -> list[Finding]:
     order = {severity: rank for rank, severity in enumerate(Severity)}
     return sorted(
         found, key=lambda finding: (order[finding.severity], finding.path, finding.line, finding.id, finding.message)
+    fixed |= {(name, WHOLE_FILE, rule) for name, done in figures.finished.items() for rule in done.kept}
     )
 
 

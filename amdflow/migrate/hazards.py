@@ -15,6 +15,7 @@ from amdflow.migrate.syntax import Source
 from amdflow.migrate.text import printable
 
 UNSUPPORTED = "AMF1001"
+WHOLE_FILE = 0
 _WORD = re.compile(r"[^\W\d]\w*")
 _SNIPPET = 200
 _LINES_KEPT = 50
@@ -103,13 +104,16 @@ def settle(
 ) -> list[Finding]:
     """Findings with what is known after the fact taken in.
 
-    ``fixed`` holds (path, line, id of the automatic fix): a finding that this fix settles goes. ``compiled`` holds files
+    ``fixed`` holds (path, line, id of the automatic fix): a finding that this fix settles goes; the line WHOLE_FILE stands for
+    all of them. ``compiled`` holds files
     all of whose units compile: what would block the compiler there does not, and becomes a note.
     """
     kept = []
     for finding in findings:
         rule = catalogue.rules.get(finding.id)
         if rule is not None and rule.fixed_by and (finding.path, finding.line, rule.fixed_by) in fixed:
+            continue
+        if rule is not None and rule.kept_by and (finding.path, WHOLE_FILE, rule.kept_by) in fixed:
             continue
         if (
             finding.severity is Severity.COMPILE

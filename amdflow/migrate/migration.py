@@ -23,6 +23,8 @@ from amdflow.migrate.finish import Finished, finish
 from amdflow.migrate.fixes import FixContext
 from amdflow.migrate.fixes.compat_headers import defined_names
 from amdflow.migrate.fixes.lane_masks import find_mask_names
+from amdflow.migrate.fixes.logical_warps import own_warp_functions
+from amdflow.migrate.fixes.wave_awareness import wave_aware_files
 from amdflow.migrate.hipify import Hipify
 from amdflow.migrate.include_graph import Digests, IncludeGraph
 from amdflow.migrate.inspect_sources import inspect_sources
@@ -170,7 +172,16 @@ class Migration:
         stand_ins = self.job.catalogue.supplement.stand_ins
         masks = find_mask_names(mask(text) for text in self.texts.values() if "_sync" in text or "__syncwarp" in text)
         telling = (mask(text) for text in self.texts.values() if any(name in text for name in stand_ins))
-        return replace(masks, own_names=defined_names(telling, stand_ins), stand_ins=stand_ins)
+        native = self.job.config.native_warp
+        aware = frozenset() if native else wave_aware_files(self.texts, mask, self.graph.closure)
+        return replace(
+            masks,
+            mask_names=masks.mask_names if native or aware else frozenset(),
+            own_names=defined_names(telling, stand_ins) | own_warp_functions(self.texts.values()),
+            stand_ins=stand_ins,
+            native_warps=native,
+            wave_aware=aware,
+        )
 
     def _write(self, finished: Mapping[str, Finished]) -> None:
         """The output tree: translated files, all others byte for byte, links as links; modes kept."""

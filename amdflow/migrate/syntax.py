@@ -13,7 +13,7 @@ from amdflow.migrate import lexer
 from amdflow.migrate.text import line_starts
 
 if TYPE_CHECKING:
-    from tree_sitter import Language, Node, Parser
+    from tree_sitter import Language, Node, Parser, Tree
 
 KINDS = (
     "call_expression",
@@ -117,11 +117,15 @@ class Source:
         return self.lines[number - 1] if 0 < number <= len(self.lines) else ""
 
     @cached_property
+    def tree(self) -> Tree:
+        """The whole file's syntax tree."""
+        return _parser().parse(self.data)
+
+    @cached_property
     def nodes(self) -> dict[str, list[Place]]:
         """Every node of the kinds in ``KINDS``, in file order, those in macro bodies last."""
         found: dict[str, list[Place]] = {kind: [] for kind in KINDS}
-        tree = _parser().parse(self.data)
-        self._collect(tree.root_node, 0, found)
+        self._collect(self.tree.root_node, 0, found)
         for macro in (*found["preproc_def"], *found["preproc_function_def"]):
             body = macro.node.child_by_field_name("value")
             if body is None:

@@ -34,13 +34,16 @@ class FixContext:
 
     ``mask_names`` are constants of the tree that are only ever used as lane masks, ``values`` all
     named all-ones masks and how they are written, ``own_names`` names of library functions that the tree defines itself,
-    ``stand_ins`` the names that compatibility headers have.
+    ``stand_ins`` the names that compatibility headers have. ``native_warps`` leaves warps as wide as the hardware's waves
+    everywhere, ``wave_aware`` in these files, which know waves of 64 lanes themselves.
     """
 
     mask_names: frozenset[str] = frozenset()
     values: Mapping[str, str] = field(default_factory=dict)
     own_names: frozenset[str] = frozenset()
     stand_ins: Mapping[str, StandIn] = field(default_factory=dict)
+    native_warps: bool = False
+    wave_aware: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)
@@ -77,8 +80,8 @@ def apply_edits(data: bytes, edits: Sequence[Edit]) -> bytes:
     return b"".join((*parts, data[at:]))
 
 
-def insert_include(text: str, *directives: str) -> str:
-    """Behind the last include that stands at the top level of the file, else at its start."""
+def insert_include(text: str, *directives: str, before: int | None = None) -> str:
+    """Behind the last include that stands at the top level of the file (and ``before`` this offset), else at its start."""
     ending = line_ending(text)
     depth, at = 0, 0
     masked = lexer.mask(text)
@@ -92,7 +95,7 @@ def insert_include(text: str, *directives: str) -> str:
             depth += 1
         elif line.lstrip().startswith("#") and word.startswith("endif"):
             depth -= 1
-        if offset in includes and depth == 0:
+        if offset in includes and depth == 0 and (before is None or offset < before):
             at = includes[offset] or len(text)
         offset += len(line) + 1
     block = "".join(f"{directive}{ending}" for directive in directives)

@@ -187,7 +187,11 @@ class Rule(Model):
     region: str = ""
     """Kind of kernel region worth rewriting, handed to the kernels stage."""
     fixed_by: str = ""
-    """Id of the automatic fix that settles it."""
+    """Id of the automatic fix that settles it at its line."""
+    kept_by: str = ""
+    """Id of the automatic fix that settles it throughout a file."""
+    replaces: tuple[str, ...] = ()
+    """Ids of rules that say less about the same line: they are not reported there."""
     wavefront: Literal[64, 32] | None = None
     """It matters only on targets with waves of this many lanes."""
     targets: tuple[TargetOrFamily, ...] = ()

@@ -1,0 +1,142 @@
+"""CUDA's warp functions go to logical warps of 32 lanes (``compat/warp.h``): masks and lane numbers stay right as they are."""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from amdflow.migrate.compat import FOLDER
+from amdflow.migrate.fixes import Applied, Change, Draft, FixContext, insert_include
+from amdflow.migrate.fixes.compat_headers import defined_names
+from amdflow.migrate.fixes.warp_size import SIZE, is_device_property, is_shadowed, properties
+from amdflow.migrate.lexer import mask
+from amdflow.migrate.syntax import Source
+from amdflow.migrate.text import line_starts
+
+RULE, LEFT_ALONE = "AMF1026", "AMF1027"
+_HEADER, _SIZE_HEADER = "warp.h", "warp_size.h"
+_GROUPS, _GROUPS_HEADER = "coalesced_threads", "cooperative_groups_coalesced.h"
+_OPERATIONS = ("shfl", "shfl_up", "shfl_down", "shfl_xor", "ballot", "any", "all")
+FUNCTIONS = frozenset(
+    f"__{name}"
+    for name in (
+        *_OPERATIONS,
+        *(f"{name}_sync" for name in (*_OPERATIONS, "uni", "match_any", "match_all")),
+        *(f"reduce_{name}_sync" for name in ("add", "min", "max", "and", "or", "xor")),
+        "activemask",
+        "syncwarp",
+    )
+)
+"""Functions that work across the lanes of a warp, as CUDA calls them."""
+_TOKEN = re.compile(rf"\b(?:{'|'.join(sorted(FUNCTIONS))}|{SIZE}|{_GROUPS})\b")
+_ASKED_OR_DEFINED = re.compile(r"#[ \t]*(?:(?:define|undef|ifdef|ifndef)[ \t]+|(?:if|elif)\b.*)$")
+_SHIM = re.compile(r"^[ \t]*#[ \t]*define[ \t]+(__\w+)\b(?:\([^)]*\))?(?P<body>(?:[^\\\n]|\\\r?\n)*)", re.MULTILINE)
+_HOST_ATTRIBUTE = re.compile(
+    r"\b(hip|cuda)DeviceGetAttribute(?=\s*\([^;{}]*\b(?:hipDeviceAttributeWarpSize|cudaDevAttrWarpSize)\b)"
+)
+
+
+@dataclass(frozen=True)
+class _Use:
+    """A name that is replaced, and the header that has what replaces it."""
+
+    start: int
+    end: int
+    name: str
+    new: str
+    header: str
+
+
+def own_warp_functions(texts: Iterable[str]) -> frozenset[str]:
+    """Warp functions that the tree defines itself. A macro that only spells one by another is none: it changes nothing."""
+    texts = [mask(text) for text in texts if _TOKEN.search(text)]
+    shims = {
+        match.group(1)
+        for text in texts
+        for match in _SHIM.finditer(text)
+        if match.group(1) in FUNCTIONS and (not match.group("body").strip() or _TOKEN.search(match.group("body")))
+    }
+    own = defined_names(texts, (*FUNCTIONS, SIZE))
+    functions = defined_names((_without_macros(text) for text in texts), own & shims)
+    return (own - shims) | functions
+
+
+def _without_macros(text: str) -> str:
+    return _SHIM.sub("", text)
+
+
+def use_logical_warps(draft: Draft) -> Change:
+    """Send warp functions and the warp size to the compatibility library."""
+    if not _TOKEN.search(draft.text) and not _HOST_ATTRIBUTE.search(draft.text):
+        return Change(draft.text)
+    masked = mask(draft.text)
+    if draft.context.native_warps:
+        return Change(draft.text)
+    if draft.name in draft.context.wave_aware:
+        return _left_alone(draft, masked)
+    uses = sorted(_uses(draft, masked), key=lambda use: use.start)
+    if not uses:
+        return Change(draft.text)
+    parts: list[str] = []
+    at = 0
+    for use in uses:
+        parts += [draft.text[at : use.start], use.new]
+        at = use.end
+    text = "".join((*parts, draft.text[at:]))
+    headers = {use.header for use in uses}
+    headers -= {_SIZE_HEADER} if _HEADER in headers else set()
+    place = "../" * draft.name.count("/") + FOLDER
+    text = insert_include(text, *(f'#include "{place}/{name}"' for name in sorted(headers)), before=uses[0].start)
+    starts = line_starts(draft.text)
+    applied = [Applied(RULE, bisect_right(starts, use.start), _said(use)) for use in uses]
+    return Change(text, applied, frozenset(headers))
+
+
+def _said(use: _Use) -> str:
+    if use.name.endswith(SIZE):
+        return f"{use.name} is 32: the width that CUDA code counts in"
+    return f"{use.name} works in warps of 32 lanes ({FOLDER}/{use.header})"
+
+
+def keeps_warps(name: str, text: str, context: FixContext) -> bool:
+    """Whether all of a finished file works in logical warps of 32 lanes."""
+    if context.native_warps or name in context.wave_aware:
+        return False
+    return not any(own in text for own in context.own_names & FUNCTIONS)
+
+
+def _left_alone(draft: Draft, masked: str) -> Change:
+    first = _TOKEN.search(masked)
+    if first is None:
+        return Change(draft.text)
+    line = draft.text.count("\n", 0, first.start()) + 1
+    return Change(draft.text, [Applied(LEFT_ALONE, line, f"{first.group()} and its kin stay as they are")])
+
+
+def _uses(draft: Draft, masked: str) -> Iterator[_Use]:
+    own = draft.context.own_names
+    source = Source(draft.name, draft.text)
+    devices = properties(masked)
+    for match in _TOKEN.finditer(masked):
+        name, start, end = match.group(), match.start(), match.end()
+        line = masked[masked.rfind("\n", 0, start) + 1 : start]
+        before = masked[max(start - 80, 0) : start].rstrip()
+        if name in own or _ASKED_OR_DEFINED.search(line):
+            continue
+        if before.endswith((".", "->")):
+            read = is_device_property(masked, start, end, devices) if name == SIZE else None
+            if read is not None:
+                yield _Use(read, end, masked[read:end], "amdflow::warp_size", _SIZE_HEADER)
+        elif name == _GROUPS:
+            if "cooperative_groups" in draft.text:
+                yield _Use(start, end, name, "coalesced_warp_threads", _GROUPS_HEADER)
+        elif re.search(r"\w\s*::$", before):
+            continue
+        elif name != SIZE:
+            yield _Use(start, end, name, f"amdflow::{name.removeprefix('__')}", _HEADER)
+        elif not is_shadowed(source, start):
+            yield _Use(start, end, name, "amdflow::warp_size", _SIZE_HEADER)
+    for match in _HOST_ATTRIBUTE.finditer(masked):
+        yield _Use(match.start(), match.end(), match.group(), "amdflow::device_attribute", "warp_size_query.h")

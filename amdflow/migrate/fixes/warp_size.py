@@ -1,0 +1,71 @@
+"""Which ``warpSize`` is CUDA's: not a variable of the program's that is called the same, not a member of its own structures."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator
+
+from tree_sitter import Node
+
+from amdflow.migrate.syntax import Source, text_of
+
+SIZE = "warpSize"
+_DECLARED = re.compile(
+    r"\b(?:unsigned|signed|int|long|short|auto|size_t|\w+_t|uint|ulong|const|constexpr|dim3|typename|class)\b"
+    rf"\s*[*&]*\s*{SIZE}\b|\b(?:unsigned|int|size_t|\w+_t|uint)\b[^;(){{}}]*,\s*{SIZE}\s*[;,=]"
+)
+_PROPERTIES = re.compile(r"\b(?:cudaDeviceProp|hipDeviceProp_t)\b[\s*&]*(?:const\b[\s*&]*)?(\w+)")
+_MORE = re.compile(r"\b(?:cudaDeviceProp|hipDeviceProp_t)\s+\w+\s*(?:,\s*\w+\s*)+;")
+_OBJECT = re.compile(
+    r"(?:(?:\w+(?:\[[^\[\]]*\])?(?:\.|->))*(?P<name>\w+)(?:\[[^\[\]]*\])?|\w*DeviceProp\w*\([^()]*\))\s*(?:\.|->)\s*$"
+)
+_PRINTED = re.compile(r"printf|\bcout\b|\bcerr\b|<<\s*$|\bstream\b|\bprint\w*\s*\(|\blog\w*\s*\(", re.IGNORECASE)
+
+
+def properties(masked: str) -> frozenset[str]:
+    """Names of variables, parameters and members that hold a device's properties."""
+    names = {match.group(1) for match in _PROPERTIES.finditer(masked)}
+    for match in _MORE.finditer(masked):
+        names.update(re.findall(r"\w+", match.group())[1:])
+    return frozenset(names)
+
+
+def is_device_property(masked: str, start: int, end: int, devices: Collection[str]) -> int | None:
+    """Where the expression begins that reads the warp size from a device's properties; None if this is something else.
+
+    What is only printed stays: there the hardware's number is wanted. ``start`` and ``end`` are those of ``warpSize``.
+    """
+    statement = max(masked.rfind(stop, 0, start) for stop in ";{}") + 1
+    head = masked[statement:start]
+    found = _OBJECT.search(head)
+    if found is None or (found.group("name") is not None and found.group("name") not in devices):
+        return None
+    before, after = head[: found.start()].rstrip(), masked[end : end + 4].lstrip()
+    if before.endswith("&") or re.match(r"=[^=]", after) or _PRINTED.search(head):
+        return None
+    return statement + found.start()
+
+
+def is_shadowed(source: Source, at: int) -> bool:
+    """Whether the ``warpSize`` at this character offset is a local variable, parameter or member of the program's own."""
+    begin = source.byte_of(at)
+    node: Node | None = source.tree.root_node.descendant_for_byte_range(begin, begin + len(SIZE))
+    return any(_DECLARED.search(text) for around in _ancestors(node) for text in _scope(around))
+
+
+def _ancestors(node: Node | None) -> Iterator[Node]:
+    while node is not None:
+        yield node
+        node = node.parent
+
+
+def _scope(node: Node) -> Iterator[str]:
+    """What declares names for the code inside a node: a whole function, template parameters, members, a file's declarations."""
+    if node.type in ("function_definition", "lambda_expression", "field_declaration"):
+        yield text_of(node)
+    elif node.type == "template_declaration":
+        yield text_of(node.child_by_field_name("parameters"))
+    elif node.type == "field_declaration_list":
+        yield from (text_of(child) for child in node.named_children if child.type == "field_declaration")
+    elif node.type == "declaration" and node.parent is not None and node.parent.type == "translation_unit":
+        yield text_of(node)

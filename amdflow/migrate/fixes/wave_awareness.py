@@ -1,0 +1,78 @@
+"""Which files know waves of 64 lanes already: their warps are their own business, and that of all they share headers with."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+
+_WARP = re.compile(
+    r"\b(?:__shfl\w*|__ballot\w*|__any(?:_sync)?|__all(?:_sync)?|__activemask|__match_\w+|__reduce_\w+_sync|__syncwarp"
+    r"|warpSize|(?i:\w*warp_?size\w*|\w*wave(?:front)?_?size\w*))\b"
+)
+_HIP_NAME = r"(?:\w*_)?(?:HIP|HIPCC|HCC|ROCM|AMDGCN|AMDGPU|AMD|gfx\d\w*)(?:_\w*)?"
+_DIRECTIVE = re.compile(r"^[ \t]*#[ \t]*(if|ifdef|ifndef|elif|else|endif)\b((?:[^\\\n]|\\\r?\n)*)", re.MULTILINE)
+_HIP = re.compile(rf"\b{_HIP_NAME}\b")
+_EITHER = re.compile(r"\b\w*(?:CUDA|NVCC|NVIDIA)\w*\b")
+_WIDE = re.compile(
+    r"(?i:\b\w*(?:warp|wave|wavefront)_?(?:size|width)\w*\s*[=({\s]\s*64\b)|\b__ballot64\b|\bC10_WARP_SIZE\b"
+    r"|\bWARP_(?:SHFL\w*|BALLOT|ANY|ALL)\b|\b__AMDGCN_WAVEFRONT_SIZE\w*|_sync\s*\(\s*(?:0[xX][fF]{16}|~\s*0[uU]?[lL]{2}[uU]?)"
+)
+_HIP_HEADER = re.compile(r'^[ \t]*#[ \t]*include[ \t]*[<"]hip/', re.MULTILINE)
+
+
+def wave_aware_files(
+    texts: Mapping[str, str], mask: Callable[[str], str], closure: Callable[[str], Iterable[str]]
+) -> frozenset[str]:
+    """Names of those files. ``closure`` gives a file and all that it includes.
+
+    A file tells by itself (a branch for HIP that is about warps, a warp size of 64, HIP's own headers); one that shares
+    warp code with such a file through includes has to go with it, since both must agree on the width.
+    """
+    concerned = {name: text for name, text in texts.items() if _WARP.search(text) or _WIDE.search(text)}
+    telling = {name for name, text in concerned.items() if _tells(text, mask)}
+    if not telling:
+        return frozenset()
+    groups = {name: name for name in concerned}
+
+    def root(name: str) -> str:
+        while groups[name] != name:
+            groups[name] = name = groups[groups[name]]
+        return name
+
+    for name in concerned:
+        for included in closure(name):
+            if included in groups:
+                groups[root(included)] = root(name)
+    aware = {root(name) for name in telling}
+    return frozenset(name for name in concerned if root(name) in aware)
+
+
+def _tells(text: str, mask: Callable[[str], str]) -> bool:
+    if not (_HIP.search(text) or _WIDE.search(text) or "hip/" in text):
+        return False
+    masked = mask(text)
+    return bool(_WIDE.search(masked) or _HIP_HEADER.search(text) or _has_hip_branch(masked))
+
+
+def _has_hip_branch(masked: str) -> bool:
+    """Whether a conditional that asks for HIP holds something about warps, in whichever branch."""
+    open_blocks: list[tuple[int, bool]] = []
+    for match in _DIRECTIVE.finditer(masked):
+        kind, condition = match.groups()
+        if kind in ("if", "ifdef", "ifndef"):
+            open_blocks.append((match.end(), _asks_for_hip(condition)))
+        elif kind == "elif" and open_blocks:
+            start, asks = open_blocks[-1]
+            open_blocks[-1] = (start, asks or _asks_for_hip(condition))
+        elif kind == "endif" and open_blocks:
+            start, asks = open_blocks.pop()
+            if asks and _WARP.search(masked, start, match.start()):
+                return True
+    return False
+
+
+def _asks_for_hip(condition: str) -> bool:
+    """A condition that holds for CUDA as well (``CUDA || HIP``) asks for nothing."""
+    if not _HIP.search(condition):
+        return False
+    return not ("||" in condition and "&&" not in condition and _EITHER.search(condition))
