@@ -96,7 +96,7 @@ def _file_results(figures: Figures) -> list[FileResult]:
             else {}
         )
         done, translation = figures.finished.get(entry.name), figures.translations.get(entry.name)
-        notes = [translation.reason] if translation and translation.reason else []
+        notes = [note for note in (translation.reason, *translation.notes) if note] if translation else []
         notes += sorted({fix.message for fix in done.applied}) if done else []
         results.append(
             FileResult(
@@ -108,6 +108,7 @@ def _file_results(figures: Figures) -> list[FileResult]:
 
 _STATES = {
     Method.HIPIFY: "translated",
+    Method.CONTEXT: "translated",
     Method.HIPIFY_PLAIN: "translated",
     Method.TEXT: "translated as text",
     Method.UNCHANGED: "unchanged",

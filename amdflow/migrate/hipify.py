@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -38,6 +37,8 @@ class Attempt:
     failure: str
     settled: bool = True
     """False when a time limit or a signal from outside ended it: another run may do better."""
+    line: int = 0
+    """Line of the file at which parsing failed; 0 when it failed elsewhere."""
 
     def to_json(self) -> dict[str, Any]:
         """Plain JSON values."""
@@ -46,7 +47,25 @@ class Attempt:
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> Attempt:
         """The reverse of :meth:`to_json`."""
-        return cls(data["text"], tuple(Message(**message) for message in data["messages"]), data["failure"])
+        messages = tuple(Message(**message) for message in data["messages"])
+        return cls(data["text"], messages, data["failure"], line=data["line"])
+
+
+@dataclass(frozen=True)
+class Question:
+    """What the tool is asked: a file, or a copy of it, as seen from ``folder``.
+
+    ``before`` is a file that holds what a unit says before it includes this one.
+    """
+
+    source: Path
+    folder: Path
+    flags: Flags
+    extra: tuple[str, ...] = ()
+    before: Path | None = None
+    default_preprocessor: bool = False
+    precompiled: tuple[str, ...] = ()
+    """Options that spare the tool reading CUDA's own headers; they change nothing of its answer."""
 
 
 @dataclass(frozen=True)
@@ -56,32 +75,40 @@ class Hipify:
     program: Path
     options: tuple[str, ...]
     version: str
+    clang: Path | None = None
+    """The compiler of the same LLVM, where there is one."""
 
-    def command(
-        self, source: Path, output: Path, flags: Flags, extra: Sequence[str], *, default_preprocessor: bool
-    ) -> list[str]:
+    def command(self, question: Question, output: Path) -> list[str]:
         """The argv for one file."""
+        flags = question.flags
         clang = [f"-std={flags.standard or DEFAULT_STANDARD}", "-ferror-limit=1", "-Wno-everything"]
+        clang += question.precompiled
         clang += [f"-D{macro}" for macro in flags.macros]
         clang += [word for name in flags.forced for word in ("-include", name)]
-        folders = [f"-I{folder}" for folder in dict.fromkeys((source.parent, *flags.folders))]
-        mode = ["--default-preprocessor"] if default_preprocessor else []
-        return [str(self.program), str(source), "-o", str(output), *self.options, *mode, *folders, "--", *clang, *extra]
+        clang += ["-include", str(question.before)] if question.before else []
+        folders = [f"-I{folder}" for folder in dict.fromkeys((question.folder, *flags.folders))]
+        mode = ["--default-preprocessor"] if question.default_preprocessor else []
+        words = [str(self.program), str(question.source), "-o", str(output), *self.options, *mode, *folders]
+        return [*words, "--", *clang, *question.extra]
 
-    def convert(
-        self, source: Path, scratch: Path, flags: Flags, extra: Sequence[str], *, default_preprocessor: bool
-    ) -> tuple[Attempt, process.Completed]:
+    def convert(self, question: Question, scratch: Path) -> tuple[Attempt, process.Completed]:
         """Run it. ``scratch`` is a folder of this file's own for the output and the tool's temporary copies."""
         scratch.mkdir(parents=True, exist_ok=True)
         output = scratch / "converted"
         output.unlink(missing_ok=True)
-        argv = self.command(source, output, flags, extra, default_preprocessor=default_preprocessor)
         environment = {**os.environ, "TMPDIR": str(scratch)}  # its --temp-dir leaves some copies in /tmp all the same
-        done = process.run(argv, cwd=source.parent, env=environment, timeout=_TIME_LIMIT_SECONDS, check=False)
+        done = process.run(
+            self.command(question, output),
+            cwd=question.folder,
+            env=environment,
+            timeout=_TIME_LIMIT_SECONDS,
+            check=False,
+        )
         text = decode(output.read_bytes()) if output.is_file() and done.returncode == 0 else None
         if text is None:
-            return Attempt(None, (), _why(done), settled=not done.timed_out), done
-        return Attempt(text, _messages(done.output, source.name), ""), done
+            failure, line = _why(done, question.source.name)
+            return Attempt(None, (), failure, settled=not done.timed_out, line=line), done
+        return Attempt(text, _messages(done.output, question.source.name), ""), done
 
 
 def _messages(output: str, name: str) -> tuple[Message, ...]:
@@ -94,14 +121,16 @@ def _messages(output: str, name: str) -> tuple[Message, ...]:
     return tuple(found)
 
 
-def _why(done: process.Completed) -> str:
+def _why(done: process.Completed, name: str) -> tuple[str, int]:
+    """The reason in words, and the line of the file itself where there is one."""
     if done.timed_out:
-        return f"hipify-clang took longer than {_TIME_LIMIT_SECONDS:.0f} s"
+        return f"hipify-clang took longer than {_TIME_LIMIT_SECONDS:.0f} s", 0
     for line in done.output.splitlines():
         match = _DIAGNOSTIC.match(line)
         if match and match["kind"] != "warning":
             place = _TEMPORARY.sub("", Path(match["path"]).name)
-            return f"{place}:{match['line']}: {match['text']}"
+            number = int(match["line"]) if place == name and _TEMPORARY.search(match["path"]) else 0
+            return f"{place}:{match['line']}: {match['text']}", number
     if done.returncode == 0:
-        return "hipify-clang ended well but wrote nothing"
-    return f"hipify-clang {process.describe_status(done.returncode)}"
+        return "hipify-clang ended well but wrote nothing", 0
+    return f"hipify-clang {process.describe_status(done.returncode)}", 0

@@ -25,8 +25,8 @@ class IncludeGraph:
         """file -> folders in the tree that its includes need and no build file names."""
         self.leads_outside: set[str] = set()
         """Files with an include that is found relative to them, outside the tree."""
-        self._names = {entry.name for entry in entries}
-        self._root = root
+        self.entries = {entry.name: entry for entry in entries}
+        self.root = root
         self._by_base: dict[str, list[str]] = defaultdict(list)
         for entry in entries:
             self._by_base[entry.path.name].append(entry.name)
@@ -52,7 +52,7 @@ class IncludeGraph:
         """The file in the tree that an include means, and the folder that has to be searched for it when none of the known ones leads there."""
         for folder in (entry.path.parent, *folders) if include.quoted else folders:
             name = self._inside(folder / include.path)
-            if name in self._names:
+            if name in self.entries:
                 return name, None
         tail = os.path.normpath(include.path)
         if include.quoted and tail.startswith("..") and (entry.path.parent / include.path).is_file():
@@ -66,11 +66,11 @@ class IncludeGraph:
             return "", None
         here = os.path.dirname(entry.name)
         best = max(candidates, key=lambda name: (_shared_folders(here, name), -len(name)))
-        return best, self._root / best.removesuffix(tail)
+        return best, self.root / best.removesuffix(tail)
 
     def _inside(self, path: Path) -> str:
         normal = os.path.normpath(path)
-        prefix = f"{self._root}{os.sep}"
+        prefix = f"{self.root}{os.sep}"
         return normal.removeprefix(prefix).replace(os.sep, "/") if normal.startswith(prefix) else ""
 
     def closure_folders(self, name: str) -> tuple[Path, ...]:
@@ -82,7 +82,7 @@ class IncludeGraph:
     def outside_folders(self, name: str) -> tuple[Path, ...]:
         """Original folders from which a unit's includes that leave the tree are found."""
         files = (file for file in self.closure(name) if file in self.leads_outside)
-        return tuple(dict.fromkeys((self._root / file).parent for file in files))
+        return tuple(dict.fromkeys((self.root / file).parent for file in files))
 
     def closure(self, name: str) -> list[str]:
         """A file and all files of the tree that it includes, directly or not; itself first, each once."""
@@ -112,10 +112,10 @@ class Digests:
         self._graph, self._texts = graph, texts
         self._own: dict[str, bytes] = {}
 
-    def of(self, name: str, *extra: str) -> str:
-        """Hex SHA-256; ``extra`` is what else the result depends on (flags, versions)."""
+    def of(self, names: Sequence[str], *extra: str) -> str:
+        """Hex SHA-256 for files taken together; ``extra`` is what else the result depends on (flags, versions)."""
         total = hashlib.sha256("\0".join(extra).encode("utf-8", "surrogateescape"))
-        for file in self._graph.closure(name):
+        for file in dict.fromkeys(file for name in names for file in self._graph.closure(name)):
             if file not in self._own:
                 self._own[file] = hashlib.sha256(self._texts.get(file, "").encode("utf-8", "surrogateescape")).digest()
             total.update(file.encode())

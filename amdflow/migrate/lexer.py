@@ -10,7 +10,7 @@ _COMMENT = r"//(?:[^\\\n]|\\(?:\r\n|[\s\S]))*|/\*[\s\S]*?(?:\*/|\Z)"
 _STRING = r'(?:u8|[uUL])?R"(?P<delimiter>[^()\\\s]{0,16})\([\s\S]*?\)(?P=delimiter)"|"(?:[^"\\\n]|\\[\s\S])*"?|\'(?:[^\'\\\n]|\\[\s\S])*\'?'
 _NUMBER = r"\.?[0-9](?:[eEpP][+-]|'\w|[\w.])*"
 _WORD = r"[^\W\d]\w*"
-_INCLUDE = r'^(?P<lead>[ \t]*\#[ \t]*(?:include|import|include_next)[ \t]*)(?P<open>[<"])(?P<path>[^>"\n]+)[>"]'
+_INCLUDE = r'^(?P<lead>\ufeff?[ \t]*\#[ \t]*(?:include|import|include_next)[ \t]*)(?P<open>[<"])(?P<path>[^>"\n]+)[>"]'
 _TOKEN = re.compile(
     rf"(?P<comment>{_COMMENT})|(?P<include>{_INCLUDE})|(?P<string>{_STRING})|(?P<number>{_NUMBER})|(?P<word>{_WORD})",
     re.MULTILINE,
@@ -70,6 +70,20 @@ def comments(text: str) -> Iterator[re.Match[str]]:
     for match in _TOKEN.finditer(text):
         if match.lastgroup == "comment":
             yield match
+
+
+def comments_and_strings(text: str) -> Iterator[re.Match[str]]:
+    """Comments and string or character literals, as matches of the whole of each."""
+    for match in _TOKEN.finditer(text):
+        if match.group("comment") is not None or match.group("string") is not None:
+            yield match
+
+
+def strings(text: str) -> Iterator[tuple[int, int]]:
+    """Start and end of each string literal, its prefix (``u8``, ``R``) included; include paths are none."""
+    for match in _TOKEN.finditer(text) if '"' in text else ():
+        if match.group("string") and not match.group().startswith("'"):
+            yield match.span()
 
 
 def mask(text: str) -> str:

@@ -148,8 +148,7 @@ class Migration:
         )
 
     def _translate(self) -> dict[str, Translation]:
-        with self.run_context.terminal.progress("translate", len(self.code), "files") as bar:
-            return self.translator.all(self.code, self.job.jobs, lambda name: bar.update(1, note=name))
+        return self.translator.all(self.code, self.job.jobs)
 
     def _finish(self, translations: Mapping[str, Translation]) -> dict[str, Finished]:
         text_map = TextMap(self.api, self.job.catalogue.supplement, HeaderPlaces(self.job.rocm_include))
@@ -221,7 +220,7 @@ class Migration:
         units = []
         for entry in self.units:
             flags = self.translator.flags(entry)
-            digest = digests.of(entry.name, *depends_on(self.job.compiler, self.job.targets, flags, extra))
+            digest = digests.of((entry.name,), *depends_on(self.job.compiler, self.job.targets, flags, extra))
             outside = self.graph.outside_folders(entry.name)
             units.append(Unit(entry.name, self.run_context.payload / entry.name, flags, digest, outside))
         with self.run_context.terminal.progress("compile", len(units), "units") as bar:

@@ -128,9 +128,12 @@ def _find_tools(request: Request[MigrateConfig]) -> _Tools:
 
 
 def _hipify(tools: _Tools) -> Hipify:
-    return Hipify(
-        tools.hipify, tuple(tools.rocm.hipify_flags(tools.cuda)), f"{tools.rocm.version}+cuda{tools.cuda.version}"
-    )
+    tool, cuda = tools.rocm.needed_hipify(), tools.cuda
+    # a system's own Thrust and CUB (rocThrust) would be found before CUDA's, which do not mix with them
+    options = (*tools.rocm.hipify_flags(cuda), f"--extra-arg=-isystem{cuda.root / 'include'}")
+    clang = tool.resource_dir.parents[2] / "bin" / "clang" if len(tool.resource_dir.parents) > 2 else None
+    found = clang if clang is not None and clang.is_file() else None
+    return Hipify(tools.hipify, options, f"{tool.version}+cuda{cuda.version}", found)
 
 
 def _compiler(rocm: Rocm) -> Compiler:

@@ -43,7 +43,7 @@ def test_the_nearest_header_of_that_name_is_taken() -> None:
 
 def test_a_digest_changes_with_what_is_included_and_with_flags() -> None:
     made = graph(FILES, ("include",))
-    before = Digests(made, FILES).of("src/a.cu", "-O1")
-    assert Digests(made, {**FILES, "src/alone.cu": "x"}).of("src/a.cu", "-O1") == before
-    assert Digests(made, {**FILES, "other/deep/d.h": "x"}).of("src/a.cu", "-O1") != before
-    assert Digests(made, FILES).of("src/a.cu", "-O2") != before
+    before = Digests(made, FILES).of(("src/a.cu",), "-O1")
+    assert Digests(made, {**FILES, "src/alone.cu": "x"}).of(("src/a.cu",), "-O1") == before
+    assert Digests(made, {**FILES, "other/deep/d.h": "x"}).of(("src/a.cu",), "-O1") != before
+    assert Digests(made, FILES).of(("src/a.cu",), "-O2") != before

@@ -61,3 +61,9 @@ def test_unfinished_strings_and_comments_end_with_the_text() -> None:
 def test_any_text_survives(text: str) -> None:
     assert lexer.rewrite(text, lambda word, _match: word, lambda _path, _quoted: None) == text
     assert len(lexer.mask(text)) == len(text)
+
+
+def test_an_include_behind_a_byte_order_mark_is_seen_and_rewritten() -> None:
+    text = "\ufeff#include <cuda.h>\n"
+    assert [found.path for found in lexer.includes(text)] == ["cuda.h"]
+    assert lexer.rewrite(text, lambda name, _match: name, lambda _path, _quoted: "x.h") == "\ufeff#include <x.h>\n"
