@@ -11,6 +11,7 @@ from amdflow.migrate.fixes import Applied, Draft, Fix, FixContext
 from amdflow.migrate.fixes.compat_headers import use_compat_headers
 from amdflow.migrate.fixes.compiler_macros import extend_compiler_conditions
 from amdflow.migrate.fixes.cub_warps import write_out_warp_widths
+from amdflow.migrate.fixes.inline_ptx import rewrite_ptx
 from amdflow.migrate.fixes.lane_masks import widen_lane_masks
 from amdflow.migrate.fixes.logical_warps import RULE as LOGICAL_WARPS
 from amdflow.migrate.fixes.logical_warps import keeps_warps, use_logical_warps
@@ -20,6 +21,7 @@ from amdflow.migrate.textual import TextMap, restore_own_headers
 from amdflow.migrate.translate import Method, Translation
 
 FIXES: tuple[Fix, ...] = (
+    rewrite_ptx,
     use_compat_headers,
     use_logical_warps,
     write_out_warp_widths,

@@ -1,0 +1,1 @@
+"""Inline PTX: read, understood instruction by instruction, written anew as calls of the compatibility headers."""
