@@ -6,6 +6,7 @@ import os
 import shutil
 import time
 from collections.abc import Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -27,8 +28,9 @@ from amdflow.migrate.fixes.logical_warps import own_warp_functions
 from amdflow.migrate.fixes.wave_awareness import wave_aware_files
 from amdflow.migrate.hipify import Hipify
 from amdflow.migrate.include_graph import Digests, IncludeGraph
-from amdflow.migrate.inspect_sources import inspect_sources
+from amdflow.migrate.inspect_sources import Inspection, inspect_sources
 from amdflow.migrate.lexer import mask
+from amdflow.migrate.remembered import Remembered, code_stamp
 from amdflow.migrate.rules.catalogue import Catalogue
 from amdflow.migrate.scan import Entry, Kind, Tree
 from amdflow.migrate.text import decode, encode, is_binary
@@ -66,11 +68,13 @@ class Migration:
     def run(self) -> Outcome:
         """All steps in order."""
         self.run_context.cache.mkdir(parents=True, exist_ok=True)
-        translations = self._translate()
+        with ThreadPoolExecutor(1, thread_name_prefix="inspect") as beside:
+            inspecting = self._inspect_beside(beside)
+            translations = self._translate()
+            inspection = inspecting.result()
         finished = {**self._finish(translations), **self._convert_scripts()}
         self._write(finished)
         results, check = self._compile(finished)
-        inspection = inspect_sources(self.job.tree, self.job.catalogue, self.texts, self.api, self.scripts)
         _prune(self.run_context.cache)
         figures = Figures(self, translations, finished, results, inspection)
         figures.processes = {
@@ -147,6 +151,15 @@ class Migration:
             self.job.hipify, self.build, self.graph, self.texts, self.run_context, self.job.config.extra_args
         )
 
+    def _inspect_beside(self, pool: ThreadPoolExecutor) -> Future[Inspection]:
+        """Rules look at the sources while hipify-clang, in processes of its own, translates them."""
+        job = self.job
+        stamp = sha256_text(f"{job.catalogue.digest} {code_stamp()} {job.hipify.version}")
+        remembered = Remembered(self.run_context.cache / "inspected", stamp)
+        return pool.submit(
+            inspect_sources, job.tree, job.catalogue, self.texts, self.api, self.scripts, remembered
+        )
+
     def _translate(self) -> dict[str, Translation]:
         return self.translator.all(self.code, self.job.jobs)
 
@@ -217,14 +230,14 @@ class Migration:
         if not self.job.config.compile or not self.units:
             return {}, check
         digests = Digests(self.graph, {name: done.text for name, done in finished.items()})
+        ours = [compat.header(name).read_text(encoding="utf-8") for name in self.compat_headers(finished)]
         units = []
         for entry in self.units:
             flags = self.translator.flags(entry)
-            digest = digests.of((entry.name,), *depends_on(self.job.compiler, self.job.targets, flags, extra))
+            digest = digests.of((entry.name,), *depends_on(self.job.compiler, self.job.targets, flags, extra), *ours)
             outside = self.graph.outside_folders(entry.name)
             units.append(Unit(entry.name, self.run_context.payload / entry.name, flags, digest, outside))
-        with self.run_context.terminal.progress("compile", len(units), "units") as bar:
-            return check.all(units, self.job.jobs, lambda name: bar.update(1, note=name)), check
+        return check.all(units, self.job.jobs), check
 
 
 def _prune(cache: Path) -> None:

@@ -144,6 +144,7 @@ def _compiler(rocm: Rocm) -> Compiler:
         tuple(flags),
         ("-x", "c", "-D__HIP_PLATFORM_AMD__", f"-idirafter{_include_folder(rocm.root)}", *host),
         rocm.version,
+        (_include_folder(rocm.root),),
     )
 
 

@@ -33,6 +33,7 @@ FILES = {
     "src/app.cu": KERNEL,
     "src/scale.cuh": "__device__ inline float scaled(float v) { return v * SCALE; }\n#define CHECK(x) if ((x) != cudaSuccess) return 1\n",
     "src/warp.cu": "__global__ void w(int* x) {\n  int lane = threadIdx.x & 31;\n  x[lane] = __shfl_down_sync(0xffffffff, x[lane], 1);\n}\n",
+    "src/text.cu": 'const char* kSource = R"(\n  cudaMalloc(&p, 4); // "cudaFree"\n)";\nconst char* kHelp = "call cudaFree first";\nvoid t(void* p) { cudaFree(p); }\n',
     "src/broken.cu": "#include <cuda_runtime.h>\n\n__global__ void b(int* x) { x[0] = undeclared_thing; }\n",
     "src/torch_op.cu": '#include <torch/nowhere.h>\nconst char* s = "cudaFree in a string stays";\nvoid f(void* p) { cudaFree(p); }\n',
     'odd names/quo\'te "内核".cu': "__global__ void odd(int* x) { x[0] = 1; }\nvoid f(int* x) { cudaFree(x); }\n",
@@ -88,7 +89,7 @@ def test_every_file_is_in_the_output(done: Workspace) -> None:
 
 
 def test_what_is_not_translated_is_the_same_byte_for_byte(done: Workspace) -> None:
-    for name in ("plain/host.cpp", "README.md", "Makefile", "wide.h", "data.bin"):
+    for name in ("plain/host.cpp", "README.md", "wide.h", "data.bin"):
         assert (done.hip / name).read_bytes() == (done.folder / "cuda" / name).read_bytes(), name
 
 
@@ -105,18 +106,23 @@ def test_code_is_translated_and_comments_strings_and_bytes_stay(done: Workspace)
     assert (done.hip / "bom.cu").read_bytes().startswith(b"\xef\xbb\xbf")
 
 
-def test_a_header_that_does_not_stand_alone_is_translated_as_text_and_reported(done: Workspace) -> None:
+def test_a_header_that_does_not_stand_alone_is_translated_as_its_unit_includes_it(done: Workspace) -> None:
     assert "hipSuccess" in (done.hip / "src/scale.cuh").read_text()
-    assert [finding["path"] for finding in done.findings("AMF1003") if "scale.cuh" in finding["path"]] == [
-        "src/scale.cuh"
-    ]
+    assert done.manifest()["metrics"]["files_by_method"]["hipify-clang, in the context of a unit"] == 1
+    assert [finding["path"] for finding in done.findings("AMF1003")] == ["src/broken.cu", "src/torch_op.cu"]
+    assert "translated as src/app.cu includes it" in (done.folder / "out" / "migrate" / "report.html").read_text()
+
+
+def test_string_literals_keep_what_they_say(done: Workspace) -> None:
+    text = (done.hip / "src/text.cu").read_text()
+    assert text.endswith(FILES["src/text.cu"].replace("{ cudaFree(p); }", "{ hipFree(p); }"))
 
 
 def test_the_figures_add_up(done: Workspace) -> None:
     metrics = done.manifest()["metrics"]
     assert sum(metrics["files_by_method"].values()) == metrics["files"] == len(FILES) + len(RAW)
-    assert metrics["units"] == 8
-    assert metrics["units_compiled"] == {"gfx942": 6, "gfx1100": 6}
+    assert metrics["units"] == 9
+    assert metrics["units_compiled"] == {"gfx942": 7, "gfx1100": 7}
 
 
 def test_a_compile_error_is_at_its_original_line(done: Workspace) -> None:
@@ -154,10 +160,11 @@ def test_the_reports_are_there(done: Workspace) -> None:
 def test_the_terminal_never_claims_too_much(done: Workspace) -> None:
     said = done.amdflow("migrate", "cuda", "--arch", "gfx942,gfx1100", "--force")
     assert "100 %" not in said.out
-    assert "6 of 8" in said.out
+    assert "7 of 9" in said.out
     assert "AMF1004" in said.out
     assert done.manifest()["metrics"]["processes"]["hipify"] == 0, "nothing is translated twice"
-    assert done.manifest()["metrics"]["processes"]["compile_reused"] == 6
+    assert done.manifest()["metrics"]["processes"]["compile"] == 0, "failures are remembered too"
+    assert done.findings("AMF1004")[0]["path"] == "src/torch_op.cu"
 
 
 def test_an_unchanged_tree_is_skipped_and_one_changed_file_is_redone(done: Workspace) -> None:
