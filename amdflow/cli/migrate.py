@@ -22,50 +22,57 @@ def _folder(text: str) -> Path:
     return Path(text)
 
 
+Source = Annotated[
+    Path | None,
+    typer.Argument(
+        parser=_folder,
+        metavar="PATH",
+        help="Folder with the CUDA sources; default: migrate.source in amdflow.yaml.",
+        show_default=False,
+    ),
+]
+NoCompile = Annotated[bool, typer.Option("--no-compile", help="Translate and report only; compile nothing.")]
+NativeWarp = Annotated[
+    bool,
+    typer.Option(
+        "--native-warp",
+        help="Leave warp functions as wide as the hardware's waves, for code that is ported to 64 lanes by hand.",
+    ),
+]
+FailOn = Annotated[
+    str | None,
+    typer.Option(
+        help="Exit 3 on findings this bad or worse: silent, compile, link, slow, note; none never does.",
+        show_default=False,
+    ),
+]
+Annotate = Annotated[
+    bool, typer.Option("--annotate", help="Put a comment at the line of each finding into the migrated sources.")
+]
+ExtraArg = Annotated[
+    list[str] | None,
+    typer.Option(
+        help="A compiler flag for every file, in translation and compile checks; may be repeated.",
+        show_default=False,
+    ),
+]
+Exclude = Annotated[
+    list[str] | None,
+    typer.Option(help="Leave out paths that match this glob pattern; may be repeated.", show_default=False),
+]
+
+
 def migrate(
-    path: Annotated[
-        Path | None,
-        typer.Argument(
-            parser=_folder,
-            metavar="PATH",
-            help="Folder with the CUDA sources; default: migrate.source in amdflow.yaml.",
-            show_default=False,
-        ),
-    ] = None,
+    path: Source = None,
     output: Output = None,
     arch: Arch = None,
     jobs: Jobs = None,
-    no_compile: Annotated[
-        bool, typer.Option("--no-compile", help="Translate and report only; compile nothing.")
-    ] = False,
-    native_warp: Annotated[
-        bool,
-        typer.Option(
-            "--native-warp",
-            help="Leave warp functions as wide as the hardware's waves, for code that is ported to 64 lanes by hand.",
-        ),
-    ] = False,
-    fail_on: Annotated[
-        str | None,
-        typer.Option(
-            help="Exit 3 on findings this bad or worse: silent, compile, link, slow, note; none never does.",
-            show_default=False,
-        ),
-    ] = None,
-    annotate: Annotated[
-        bool, typer.Option("--annotate", help="Put a comment at the line of each finding into the migrated sources.")
-    ] = False,
-    extra_arg: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="A compiler flag for every file, in translation and compile checks; may be repeated.",
-            show_default=False,
-        ),
-    ] = None,
-    exclude: Annotated[
-        list[str] | None,
-        typer.Option(help="Leave out paths that match this glob pattern; may be repeated.", show_default=False),
-    ] = None,
+    no_compile: NoCompile = False,
+    native_warp: NativeWarp = False,
+    fail_on: FailOn = None,
+    annotate: Annotate = False,
+    extra_arg: ExtraArg = None,
+    exclude: Exclude = None,
     force: Force = False,
     dry_run: DryRun = False,
     verify: Verify = False,

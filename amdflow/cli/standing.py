@@ -54,7 +54,7 @@ def _one(context: Context, name: str) -> Standing:
             )
         )
         identity, _inputs = identify(stage, plan, upstream if plan.from_upstream else None)
-        fresh, reason = judge(stage, identity, destination, Options())
+        fresh, reason = judge(stage, plan, identity, destination, Options())
         fresh = fresh or (not stage.cached and manifest is not None and manifest.status.good)
         next_run = f"{'skip' if fresh and stage.cached else 'run'}: {reason}"
     except AmdflowError as error:

@@ -9,15 +9,19 @@ from typing import Any
 from amdflow.files import write_json
 from amdflow.findings import Effort, Finding, Severity, count_by_severity
 from amdflow.migrate import compat
+from amdflow.migrate.annotate import annotate_all
 from amdflow.migrate.compile_check import OK
 from amdflow.migrate.figures import Figures
 from amdflow.migrate.gather import all_findings
+from amdflow.migrate.records import produced
 from amdflow.migrate.scan import Kind
-from amdflow.migrate.text import printable
+from amdflow.migrate.text import encode, printable
 from amdflow.migrate.translate import Method
 from amdflow.pipeline.stage import Outcome, Output
 from amdflow.report.migrated import FileResult, LazyTexts, MigrationReport
 from amdflow.report.migration import write_html, write_markdown
+from amdflow.report.places import repository_prefix
+from amdflow.report.sarif import sarif
 
 NOT_A_UNIT = "not a unit"
 _BLOCKING_SHOWN, _SILENT_SHOWN = 5, 4
@@ -49,6 +53,9 @@ def report(figures: Figures) -> Outcome:
         run.scratch / "findings.json",
         {"schema": "amdflow/findings", "version": "1.0", "findings": [finding.to_json() for finding in findings]},
     )
+    write_json(run.scratch / "report.sarif", sarif(findings, prefix=repository_prefix(job.tree.root, run.root)))
+    if job.config.annotate:
+        _annotate(figures, findings)
     outputs = [
         Output(
             run.payload / entry.name,
@@ -56,12 +63,15 @@ def report(figures: Figures) -> Outcome:
             produced_by=str(_method(figures, entry.name)),
         )
         for entry in job.tree.entries
+        if entry.name not in migration.by_hand.removed
     ]
     outputs += [
         Output(run.payload / compat.FOLDER / name, "source", produced_by="amdflow")
         for name in migration.compat_headers(figures.finished)
     ]
-    outputs += [Output(run.scratch / name, "report") for name in ("report.html", "report.md", "findings.json")]
+    outputs += [Output(run.payload / name, "source", produced_by="by hand") for name in migration.by_hand.added]
+    reports = ("report.html", "report.md", "findings.json", "report.sarif", produced.NAME)
+    outputs += [Output(run.scratch / name, "report") for name in reports]
     unproven = ["no migrated code was run: there is no GPU in a compile check"]
     if not job.config.compile:
         unproven.append("nothing was compiled (compile check switched off)")
@@ -73,6 +83,18 @@ def report(figures: Figures) -> Outcome:
         unproven,
         any(job.config.is_over_limit(finding.severity) for finding in findings),
     )
+
+
+def _annotate(figures: Figures, findings: list[Finding]) -> None:
+    """Markers in the written sources; what was compiled and what records start from has none."""
+    done = figures.finished
+    texts = {
+        name: (done[name].text, done[name].lines)
+        for name in figures.migration.texts
+        if name in done and name not in figures.migration.by_hand.removed
+    }
+    for name, text in annotate_all(texts, findings).items():
+        (figures.migration.run_context.payload / name).write_bytes(encode(text))
 
 
 def _method(figures: Figures, name: str) -> Method:
@@ -139,6 +161,7 @@ def _metrics(figures: Figures, files: list[FileResult], findings: list[Finding])
         ),
         "processes": figures.processes,
         "regions": len(figures.inspection.regions),
+        "records": dict(Counter(effect.state.value for effect in figures.migration.by_hand.effects)),
         "seconds": round(time.monotonic() - figures.migration.started, 2),
     }
 

@@ -12,11 +12,20 @@ from amdflow.migrate.compile_check import FAILED, OK
 from amdflow.migrate.diagnostics import COMPILE_ERROR, read_problems, root_causes
 from amdflow.migrate.figures import Figures
 from amdflow.migrate.hazards import WHOLE_FILE, settle
+from amdflow.migrate.records.apply import FOLDER as RECORDS
+from amdflow.migrate.records.apply import ByHand, State
+from amdflow.migrate.records.record import ENDING
 from amdflow.migrate.rules.scope import narrow
 from amdflow.migrate.text import printable
 from amdflow.migrate.translate import Method, Translation
 
 AS_TEXT, NOT_READ, LEFT_OUT, RELOCATABLE, TOOL_SAYS = "AMF1003", "AMF1005", "AMF1006", "AMF1007", "AMF1008"
+_RULE_OF = {
+    State.APPLIED: "AMF1061",
+    State.CONFLICT: "AMF1062",
+    State.UNNEEDED: "AMF1063",
+    State.ORPHAN: "AMF1064",
+}
 KEPT, STRAY_MARKER = "AMF1065", "AMF1066"
 
 
@@ -25,16 +34,17 @@ def all_findings(figures: Figures) -> list[Finding]:
     job = figures.migration.job
     catalogue = job.catalogue
     fixed = {(name, fix.line, fix.rule) for name, done in figures.finished.items() for fix in done.applied}
+    fixed |= {(name, WHOLE_FILE, rule) for name, done in figures.finished.items() for rule in done.kept}
 
     def matter(findings: Sequence[Finding]) -> list[Finding]:
         return narrow(findings, catalogue, job.targets, job.compiler.version)
 
     found = settle(matter(figures.inspection.findings), catalogue, fixed, _compiled_files(figures))
     found = join(found, _compile_findings(figures)) + matter(_conversion_findings(figures) + _fix_findings(figures))
+    found = [_if_touched(finding, figures.migration.by_hand) for finding in found] + _record_findings(figures)
     order = {severity: rank for rank, severity in enumerate(Severity)}
     return sorted(
         found, key=lambda finding: (order[finding.severity], finding.path, finding.line, finding.id, finding.message)
-    fixed |= {(name, WHOLE_FILE, rule) for name, done in figures.finished.items() for rule in done.kept}
     )
 
 
@@ -104,6 +114,34 @@ def join(found: Sequence[Finding], compiler: Sequence[Finding]) -> list[Finding]
 
 def _lines(finding: Finding) -> tuple[int, ...]:
     return (finding.line, *finding.extra.get("lines", ()))
+
+
+def _if_touched(finding: Finding, by_hand: ByHand) -> Finding:
+    """A finding at lines that a person replaced is a note: the rule speaks of code that is no longer there."""
+    touched = by_hand.touched.get(finding.path, set())
+    lines = set(_lines(finding))
+    if "compiler" in finding.extra or finding.severity is Severity.NOTE or not lines <= touched or len(lines) < finding.extra.get("count", 1):
+        return finding
+    message = f"{finding.message}; a person replaced this code in the migrated file (see its record)"
+    return replace(finding, severity=Severity.NOTE, message=message, extra=finding.extra | {"by_hand": True})
+
+
+def _record_findings(figures: Figures) -> list[Finding]:
+    """What became of each record; a conflict is a finding at each of its places."""
+    found = []
+    by_hand = figures.migration.by_hand
+    for effect in by_hand.effects:
+        path = effect.record.path
+        match = f"{effect.record.says()} ({RECORDS}/{path}{ENDING})"
+        lines = [by_hand.origins[path].original(line) for line in effect.conflicts if path in by_hand.origins]
+        if effect.state is State.APPLIED:
+            lines = sorted(by_hand.touched.get(path, ()))[:1]
+        if effect.state is State.CONFLICT and not effect.conflicts:
+            match = f"a person removed this file, and what the tool makes of it changed since, so it was kept: {match}"
+        elif effect.state is State.CONFLICT:
+            match = f"both are in the file, between conflict markers: {match}"
+        found += [_from_rule(figures, _RULE_OF[effect.state], path, line, match) for line in lines or [0]]
+    return found
 
 
 def _conversion_findings(figures: Figures) -> list[Finding]:

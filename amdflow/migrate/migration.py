@@ -30,6 +30,9 @@ from amdflow.migrate.hipify import Hipify
 from amdflow.migrate.include_graph import Digests, IncludeGraph
 from amdflow.migrate.inspect_sources import Inspection, inspect_sources
 from amdflow.migrate.lexer import mask
+from amdflow.migrate.records import produced
+from amdflow.migrate.records.apply import ByHand
+from amdflow.migrate.records.record import Record
 from amdflow.migrate.remembered import Remembered, code_stamp
 from amdflow.migrate.rules.catalogue import Catalogue
 from amdflow.migrate.scan import Entry, Kind, Tree
@@ -54,6 +57,8 @@ class Job:
     hipify: Hipify
     compiler: Compiler
     rocm_include: Path
+    records: tuple[Record, ...] = ()
+    """Manual changes to merge into the output."""
 
 
 class Migration:
@@ -64,6 +69,7 @@ class Migration:
         self.started = time.monotonic()
         self.skipped: dict[str, str] = {}
         """Code that is carried over unread, and why."""
+        self.by_hand = ByHand(job.records)
 
     def run(self) -> Outcome:
         """All steps in order."""
@@ -73,7 +79,10 @@ class Migration:
             translations = self._translate()
             inspection = inspecting.result()
         finished = {**self._finish(translations), **self._convert_scripts()}
+        finished = self.by_hand.merge_code(finished)
         self._write(finished)
+        self.by_hand.merge_files(self.run_context.payload, finished)
+        self._keep_produced(finished)
         results, check = self._compile(finished)
         _prune(self.run_context.cache)
         figures = Figures(self, translations, finished, results, inspection)
@@ -156,9 +165,7 @@ class Migration:
         job = self.job
         stamp = sha256_text(f"{job.catalogue.digest} {code_stamp()} {job.hipify.version}")
         remembered = Remembered(self.run_context.cache / "inspected", stamp)
-        return pool.submit(
-            inspect_sources, job.tree, job.catalogue, self.texts, self.api, self.scripts, remembered
-        )
+        return pool.submit(inspect_sources, job.tree, job.catalogue, self.texts, self.api, self.scripts, remembered)
 
     def _translate(self) -> dict[str, Translation]:
         return self.translator.all(self.code, self.job.jobs)
@@ -199,6 +206,8 @@ class Migration:
         """The output tree: translated files, all others byte for byte, links as links; modes kept."""
         for entry in self.job.tree.entries:
             process.check_cancelled()
+            if entry.name in self.by_hand.removed:
+                continue
             target = self.run_context.payload / entry.name
             target.parent.mkdir(parents=True, exist_ok=True)
             mine = finished.get(entry.name)
@@ -217,6 +226,11 @@ class Migration:
             link.parent.mkdir(parents=True, exist_ok=True)
             link.symlink_to(destination)
 
+    def _keep_produced(self, finished: Mapping[str, Finished]) -> None:
+        names = {entry.name for entry in self.job.tree.entries}
+        names |= {f"{compat.FOLDER}/{name}" for name in self.compat_headers(finished)}
+        produced.pack(self.run_context.scratch / produced.NAME, self.run_context.payload, names, self.by_hand.produced)
+
     @staticmethod
     def compat_headers(finished: Mapping[str, Finished]) -> list[str]:
         """Compatibility headers that the output needs."""
@@ -232,9 +246,14 @@ class Migration:
         digests = Digests(self.graph, {name: done.text for name, done in finished.items()})
         ours = [compat.header(name).read_text(encoding="utf-8") for name in self.compat_headers(finished)]
         units = []
+        stamps = self.by_hand.stamps(finished)
         for entry in self.units:
+            if entry.name in self.by_hand.removed:
+                continue
             flags = self.translator.flags(entry)
-            digest = digests.of((entry.name,), *depends_on(self.job.compiler, self.job.targets, flags, extra), *ours)
+            digest = digests.of(
+                (entry.name,), *depends_on(self.job.compiler, self.job.targets, flags, extra), *stamps, *ours
+            )
             outside = self.graph.outside_folders(entry.name)
             units.append(Unit(entry.name, self.run_context.payload / entry.name, flags, digest, outside))
         return check.all(units, self.job.jobs), check

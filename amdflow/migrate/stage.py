@@ -13,12 +13,17 @@ from amdflow.config import ProjectConfig, load_project
 from amdflow.errors import AmdflowError, EnvironmentProblem, UsageError
 from amdflow.files import portable
 from amdflow.findings import Finding
+from amdflow.migrate import annotate
 from amdflow.migrate.compile_check import Compiler
 from amdflow.migrate.config import MigrateConfig
 from amdflow.migrate.hipify import Hipify
 from amdflow.migrate.migration import Job, Migration
+from amdflow.migrate.records import record
+from amdflow.migrate.records.apply import FOLDER as RECORDS
+from amdflow.migrate.records.merge import check_available
 from amdflow.migrate.rules.catalogue import load_catalogue
 from amdflow.migrate.scan import Kind, scan
+from amdflow.migrate.text import decode
 from amdflow.pipeline.stage import Input, Outcome, Plan, Request, Run, Stage
 from amdflow.toolchain import CudaHeaders, Rocm
 
@@ -38,6 +43,8 @@ class MigrateStage(Stage[MigrateConfig]):
     payload: ClassVar[str] = "hip"
     summary: ClassVar[str] = "CUDA sources to HIP sources"
     config_type = MigrateConfig
+    keeps_added: ClassVar[bool] = True
+    edit_advice: ClassVar[str] = 'keep them with `amdflow record --why "..."`'
 
     def plan(self, request: Request[MigrateConfig]) -> Plan:
         """Read the tree's names, find the tools, load the rules."""
@@ -57,6 +64,7 @@ class MigrateStage(Stage[MigrateConfig]):
         tree = scan(root, exclude=config.exclude, outputs=[request.root / workdir])
         catalogue = load_catalogue(request.root)
         tools = _find_tools(request)
+        records = _records(request.root, config.source)
         jobs = config.jobs or os.cpu_count() or 1
         code = sum(entry.is_code for entry in tree.entries)
         build = sum(entry.kind is Kind.BUILD for entry in tree.entries)
@@ -69,6 +77,8 @@ class MigrateStage(Stage[MigrateConfig]):
             f"look for {len(catalogue.rules)} kinds of hazards in the original sources",
             "write report.html, report.md and findings.json",
         ]
+        if records:
+            steps.insert(-1, f"merge {len(records)} recorded manual changes ({RECORDS}) into the output")
         job = Job(
             config,
             tree,
@@ -78,10 +88,14 @@ class MigrateStage(Stage[MigrateConfig]):
             _hipify(tools),
             _compiler(tools.rocm),
             _include_folder(tools.rocm.root),
+            tuple(records.values()),
         )
         return Plan(
             config=config.model_dump(mode="json", exclude={"jobs"}) | {"rules": catalogue.digest},
-            inputs=[Input(entry.name, entry.path, entry.kind.value) for entry in tree.entries],
+            inputs=[
+                *(Input(entry.name, entry.path, entry.kind.value) for entry in tree.entries),
+                *(Input(portable(file, request.root), file, "record") for file in records),
+            ],
             tools={
                 "hipify-clang": tools.rocm.version,
                 "rocm": tools.rocm.version,
@@ -97,13 +111,20 @@ class MigrateStage(Stage[MigrateConfig]):
         """Do the work; everything is said in the outcome's findings."""
         return Migration(plan.job, plan.tools, run).run()
 
+    def is_kept(self, plan: Plan, name: str, path: Path) -> bool:
+        """Whether a record holds the file as a person left it."""
+        job: Job = plan.job
+        known = next((kept for kept in job.records if kept.path == name), None)
+        return known is not None and path.is_file() and annotate.strip(decode(path.read_bytes())) == known.edited
+
     def verify(self, plan: Plan, outcome: Outcome, run: Run) -> Sequence[Finding]:
         """No file is missing from the output, and no source changed under our hands."""
         job: Job = plan.job
         if not outcome.outputs:
             raise AmdflowError("the migration wrote nothing", hint="this is a fault of amdflow: please report it")
+        removed = {kept.path for kept in job.records if kept.deleted}
         for entry in job.tree.entries:
-            if not (run.payload / entry.name).is_file():
+            if entry.name not in removed and not (run.payload / entry.name).is_file():
                 raise AmdflowError(
                     f"{entry.name} is missing from the migrated tree",
                     hint="this is a fault of amdflow: please report it with the file",
@@ -116,6 +137,18 @@ class MigrateStage(Stage[MigrateConfig]):
                     hint="run the same command again; unchanged files are not translated twice",
                 )
         return ()
+
+
+def _records(root: Path, source: str) -> dict[Path, record.Record]:
+    """The workspace's records, without those of another source folder that is still there."""
+    found = {
+        file: kept
+        for file, kept in record.read_all(root / RECORDS).items()
+        if kept.header.source in ("", source) or not (root / kept.header.source).is_dir()
+    }
+    if found:
+        check_available()
+    return found
 
 
 def _find_tools(request: Request[MigrateConfig]) -> _Tools:

@@ -38,13 +38,40 @@ def describe_outputs(
     return described
 
 
-def publish(scratch: Path, payload: Path, manifest: Manifest, destination: Destination) -> None:
-    """Move a complete result into place; the manifest comes last (or with everything else, in one rename)."""
+def publish(
+    scratch: Path, payload: Path, manifest: Manifest, destination: Destination, *, keep_added: bool = False
+) -> None:
+    """Move a complete result into place; the manifest comes last (or with everything else, in one rename).
+
+    ``keep_added`` takes files that people added to the payload over into the new one (a delivered payload keeps them
+    anyway).
+    """
     if destination.delivered:
         _deliver(scratch, payload, manifest, destination)
     else:
+        if keep_added:
+            _carry_added(payload, destination)
         manifest.save(scratch / MANIFEST_NAME)
         _swap(scratch, destination.evidence, destination.private / "trash" / f"{destination.stage}-{manifest.run_id}")
+
+
+def _carry_added(payload: Path, destination: Destination) -> None:
+    """Links, or copies, so that the old place has them until the swap is done."""
+    previous = find_manifest(destination.manifest)
+    if previous is None:
+        return
+    ours = {destination.name_in_payload(artifact.path) for artifact in previous.outputs}
+    for folder, _folders, names in os.walk(destination.payload):
+        for path in (Path(folder, name) for name in names):
+            relative = path.relative_to(destination.payload)
+            target = payload / relative
+            if relative.as_posix() in ours or os.path.lexists(target):
+                continue
+            target.parent.mkdir(parents=True, exist_ok=True)
+            try:
+                os.link(path, target, follow_symlinks=False)
+            except OSError:  # a file system without hard links
+                shutil.copy2(path, target, follow_symlinks=False)
 
 
 def recover(destination: Destination) -> None:

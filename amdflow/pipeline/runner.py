@@ -102,14 +102,16 @@ class Runner:
         self, stage: Stage[Any], plan: Plan, destination: Destination, upstream: Upstream | None
     ) -> StageReport:
         identity, _inputs = identify(stage, plan, upstream)
-        fresh, reason = judge(stage, identity, destination, self.options)
+        fresh, reason = judge(stage, plan, identity, destination, self.options)
         self.terminal.heading(f"{stage.name}: would {'be skipped' if fresh else 'run'} ({reason})")
         for step in plan.steps:
             self.terminal.say(f"  {step}")
         return StageReport(stage.name, None, destination.manifest, skipped=True, reason=reason)
 
 
-def judge(stage: Stage[Any], identity: Identity, destination: Destination, options: Options) -> tuple[bool, str]:
+def judge(
+    stage: Stage[Any], plan: Plan, identity: Identity, destination: Destination, options: Options
+) -> tuple[bool, str]:
     """Is the last result fresh, and why (not). Raises AmdflowError when only ``--force`` may overwrite hand-made edits."""
     previous = find_manifest(destination.manifest)
     if not stage.cached:
@@ -119,10 +121,11 @@ def judge(stage: Stage[Any], identity: Identity, destination: Destination, optio
     if not previous.status.good:
         return False, f"the last attempt {'was cancelled' if previous.status is Status.CANCELLED else 'failed'}"
     state = check_outputs(previous, destination.evidence, rehash=options.rehash)
-    if state.edited and not options.force:
+    unsaved = [path for path in state.edited if not _is_kept(stage, plan, destination, path)]
+    if unsaved and not options.force:
         raise AmdflowError(
-            f"{stage.name}: {len(state.edited)} output files were edited by hand ({', '.join(state.edited[:3])}); running again would overwrite them",
-            hint="keep your edits and go on with the stage after it (amdflow run-all --from NEXT), or drop them with --force",
+            f"{stage.name}: {len(unsaved)} output files were edited by hand ({', '.join(unsaved[:3])}); running again would overwrite them",
+            hint=f"{stage.edit_advice or 'keep your edits'}, go on with the stage after it (amdflow run-all --from NEXT), or drop them with --force",
         )
     if options.force:
         return False, "--force"
@@ -132,6 +135,11 @@ def judge(stage: Stage[Any], identity: Identity, destination: Destination, optio
     if state.missing:
         return False, f"{len(state.missing)} outputs are gone ({state.missing[0]})"
     return True, "nothing it depends on has changed"
+
+
+def _is_kept(stage: Stage[Any], plan: Plan, destination: Destination, path: str) -> bool:
+    name = destination.name_in_payload(path)
+    return bool(name) and stage.is_kept(plan, name, destination.evidence / path)
 
 
 def identify(stage: Stage[Any], plan: Plan, upstream: Upstream | None) -> tuple[Identity, list[Artifact]]:
@@ -190,7 +198,7 @@ class _Attempt:
 
     def run(self) -> StageReport:
         terminal, destination = self.runner.terminal, self.destination
-        fresh, reason = judge(self.stage, self.identity, destination, self.runner.options)
+        fresh, reason = judge(self.stage, self.plan, self.identity, destination, self.runner.options)
         if fresh:
             terminal.heading(f"{self.stage.name}: skipped, {reason}")
             destination.attempt.unlink(missing_ok=True)
@@ -204,7 +212,9 @@ class _Attempt:
             verified = [*outcome.findings, *self.stage.verify(self.plan, outcome, self.work)]
             manifest = self._good(outcome, count_by_severity(verified))
             check_foreign(manifest, destination, force=self.runner.options.force)
-            publish(self.work.scratch, self.work.payload, manifest, destination)
+            publish(
+                self.work.scratch, self.work.payload, manifest, destination, keep_added=self.stage.keeps_added
+            )
         except AmdflowError as error:
             self._failed(error)
             raise

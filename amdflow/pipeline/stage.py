@@ -196,6 +196,10 @@ class Stage(ABC, Generic[ConfigT]):
     """The stage whose manifest is the input."""
     resumable: ClassVar[bool] = False
     """Whether a new attempt with the same key may go on in the scratch folder of one that failed."""
+    keeps_added: ClassVar[bool] = False
+    """Whether files that people added to the payload stay there when it is written anew."""
+    edit_advice: ClassVar[str] = ""
+    """How to keep edits of outputs, as a hint for a person."""
     cached: ClassVar[bool] = True
     config_type: type[ConfigT]
 
@@ -206,6 +210,10 @@ class Stage(ABC, Generic[ConfigT]):
     @abstractmethod
     def execute(self, plan: Plan, run: Run) -> Outcome:
         """Do the work below ``run.scratch``."""
+
+    def is_kept(self, plan: Plan, name: str, path: Path) -> bool:
+        """Whether a hand-made edit of the payload's file ``name`` is kept elsewhere, so that the file may be written anew."""
+        return False
 
     def verify(self, plan: Plan, outcome: Outcome, run: Run) -> Sequence[Finding]:
         """Look at what was produced with fresh eyes. Raises AmdflowError when it must not be used."""

@@ -61,6 +61,13 @@ class Destination:
         """The last attempt's manifest, when it was not good and a good one is kept."""
         return self.evidence / ATTEMPT_NAME
 
+    def name_in_payload(self, path: str) -> str:
+        """The name below the payload of an output with this path in the manifest; empty for evidence."""
+        place = Path(os.path.normpath(self.evidence / path))
+        if not place.is_relative_to(self.payload) or (self.delivered and place.is_relative_to(self.evidence)):
+            return ""
+        return place.relative_to(self.payload).as_posix()
+
     def scratch(self, key: str) -> Path:
         """Where an attempt with this key works."""
         return self.private / "scratch" / f"{self.stage}-{key[:16]}"
