@@ -8,14 +8,16 @@ from __future__ import annotations
 
 import csv
 import json
+import os
 import re
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from amdflow import process
-from amdflow.errors import AmdflowError
+from amdflow.errors import AmdflowError, EnvironmentProblem
 from amdflow.files import write_atomic
 
 _COLUMNS = 12
@@ -82,14 +84,43 @@ def export_map(hipify: Path, cache: Path) -> ApiMap:
 
 def export_tables(hipify: Path) -> list[Api]:
     """Every row of the tool's tables, in their order."""
-    with tempfile.TemporaryDirectory(prefix="amdflow-") as folder:
-        process.run([str(hipify), "--csv", "--doc-format=full"], cwd=Path(folder), timeout=120)
-        found = [api for path in sorted(Path(folder).glob("*.csv")) for api in _read_table(path)]
+    with _scratch() as folder:
+        _export(hipify, folder, "--csv", "--doc-format=full")
+        found = [api for path in sorted(folder.glob("*.csv")) for api in _read_table(path)]
     if not found:
         raise AmdflowError(
             f"{hipify} exported no tables", hint="amdflow doctor says whether this hipify-clang is whole"
         )
     return found
+
+
+@contextmanager
+def _scratch() -> Iterator[Path]:
+    """A temporary folder. Raises EnvironmentProblem when there is no place for one."""
+    try:
+        folder = tempfile.TemporaryDirectory(prefix="amdflow-")
+    except OSError as error:
+        place = os.environ.get("TMPDIR", "the system's temporary folder")
+        raise EnvironmentProblem(
+            f"no temporary folder can be made in {place}: {error.strerror}",
+            hint="export TMPDIR=<a folder that exists, is writable and has some space>",
+        ) from error
+    with folder as name:
+        yield Path(name)
+
+
+def _export(hipify: Path, folder: Path, *options: str) -> None:
+    """Let the tool write into ``folder``. Raises EnvironmentProblem when it cannot, which mostly means that the disk is full."""
+    done = process.run(
+        [str(hipify), *options], cwd=folder, env={**os.environ, "TMPDIR": str(folder)}, timeout=120, check=False
+    )
+    if done.returncode or done.timed_out:
+        said = [line.strip() for line in done.output.splitlines() if "error" in line.lower()][-1:]
+        raise EnvironmentProblem(
+            f"{hipify} {options[0]} {process.describe_status(done.returncode)} in {folder}"
+            + "".join(f": {line[:200]}" for line in said),
+            hint=f"df -h {folder.parent} shows whether the disk is full; amdflow doctor whether this hipify-clang is whole",
+        )
 
 
 def api_json(api: Api) -> dict[str, object]:
@@ -115,9 +146,10 @@ def _read_table(path: Path) -> list[Api]:
 
 def _substitutions(hipify: Path) -> tuple[dict[str, str], dict[str, str]]:
     """Names and headers of the tool's plain CUDA -> HIP substitutions (not those for its other targets)."""
-    with tempfile.TemporaryDirectory(prefix="amdflow-") as folder:
-        process.run([str(hipify), "--perl", f"--o-hipify-perl-dir={folder}"], cwd=Path(folder), timeout=120)
-        script = next(iter(Path(folder).iterdir())).read_text(encoding="utf-8", errors="replace")
+    with _scratch() as folder:
+        _export(hipify, folder, "--perl", f"--o-hipify-perl-dir={folder}")
+        scripts = sorted(folder.iterdir())
+        script = scripts[0].read_text(encoding="utf-8", errors="replace") if scripts else ""
     body = script.partition("sub simpleSubstitutions")[2].partition("\nsub ")[0]
     names: dict[str, str] = {}
     headers: dict[str, str] = {}

@@ -5,10 +5,11 @@ from __future__ import annotations
 import hashlib
 import os
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from amdflow.migrate.lexer import Include, includes
+from amdflow.migrate import lexer
+from amdflow.migrate.lexer import Include
 from amdflow.migrate.scan import Entry
 
 
@@ -30,13 +31,18 @@ class IncludeGraph:
         self._by_base: dict[str, list[str]] = defaultdict(list)
         for entry in entries:
             self._by_base[entry.path.name].append(entry.name)
+        self._macros: dict[str, set[tuple[str, bool]]] = defaultdict(set)
+        for text in texts.values():
+            for macro, path, quoted in lexer.macro_paths(text):
+                self._macros[macro].add((path, quoted))
         for entry in entries:
             if entry.name in texts:
                 self._add(entry, texts[entry.name], folders(entry.path))
         self.included = {target for paths in self.resolved.values() for target in paths.values()}
 
     def _add(self, entry: Entry, text: str, folders: Sequence[Path]) -> None:
-        self.includes[entry.name] = found = list(includes(text))
+        self.includes[entry.name] = found = [*lexer.includes(text), *self._by_macro(text)]
+        found.sort(key=lambda include: include.start)
         resolved: dict[str, str] = {}
         extra: dict[Path, None] = {}
         for include in found:
@@ -47,6 +53,12 @@ class IncludeGraph:
                 extra[folder] = None
         self.resolved[entry.name] = resolved
         self.found_folders[entry.name] = tuple(extra)
+
+    def _by_macro(self, text: str) -> Iterator[Include]:
+        """What ``#include NAME`` may mean: every path that the tree gives this name."""
+        for macro, at in lexer.macro_includes(text):
+            for path, quoted in sorted(self._macros.get(macro, ())):
+                yield Include(path, quoted, at, at)
 
     def _resolve(self, entry: Entry, include: Include, folders: Sequence[Path]) -> tuple[str, Path | None]:
         """The file in the tree that an include means, and the folder that has to be searched for it when none of the known ones leads there."""

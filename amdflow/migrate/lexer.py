@@ -18,6 +18,8 @@ _TOKEN = re.compile(
 _BLANKED = re.compile(
     rf"(?P<comment>{_COMMENT})|(?P<include>{_INCLUDE})|(?P<string>{_STRING})|{_NUMBER}|{_WORD}", re.MULTILINE
 )
+_BY_MACRO = re.compile(r"^[ \t]*#[ \t]*include[ \t]+([^\W\d]\w*)[ \t]*$", re.MULTILINE)
+_MACRO_PATH = re.compile(r"^([ \t]*#[ \t]*define[ \t]+)([^\W\d]\w*)([ \t]+)([<\"])([^>\"\n]+)([>\"])", re.MULTILINE)
 _NOT_NEWLINE = re.compile(r"[^\n]")
 
 
@@ -63,6 +65,30 @@ def includes(text: str) -> Iterator[Include]:
             yield Include(
                 match.group("path").strip(), match.group("open") == '"', match.start("path"), match.end("path")
             )
+
+
+def macro_includes(text: str) -> Iterator[tuple[str, int]]:
+    """Name of the macro and offset of each ``#include NAME``."""
+    for match in _BY_MACRO.finditer(text) if "include" in text else ():
+        yield match.group(1), match.start()
+
+
+def macro_paths(text: str) -> Iterator[tuple[str, str, bool]]:
+    """Name, path, whether in quotes, of each macro that may be included: ``#define NAME <path>``."""
+    for match in _MACRO_PATH.finditer(text) if "define" in text else ():
+        yield match.group(2), match.group(5), match.group(4) == '"'
+
+
+def rewrite_macro_paths(text: str, include: Callable[[str, bool], str | None]) -> str:
+    """Like :func:`rewrite` for the paths of macros that the text itself includes, or that can be nothing but paths."""
+    included = {name for name, _at in macro_includes(text)}
+
+    def replace(match: re.Match[str]) -> str:
+        head, name, space, opening, path, closing = match.groups()
+        new = include(path, opening == '"') if opening == "<" or name in included else None
+        return f"{head}{name}{space}{opening}{new}{closing}" if new else match.group()
+
+    return _MACRO_PATH.sub(replace, text) if "define" in text else text
 
 
 def comments(text: str) -> Iterator[re.Match[str]]:

@@ -53,7 +53,7 @@ class Entry:
 
 @dataclass
 class Tree:
-    """What a scan found. ``left_out`` maps a path to the reason it was not taken; ``links`` maps linked folders to their target."""
+    """What a scan found. ``left_out`` maps a path to the reason it was not taken; ``links`` maps links that are kept as links to their target."""
 
     root: Path
     entries: list[Entry] = field(default_factory=list)
@@ -131,7 +131,8 @@ def _why_not_enter(tree: Tree, child: os.DirEntry[str], path: Path, name: str, o
     if child.is_symlink():
         target = path.resolve()
         if not target.is_relative_to(tree.root.resolve()):
-            return f"a link to a folder outside the tree ({target})"
+            tree.links[name] = str(target)
+            return f"a link to a folder outside the tree ({target}): kept as a link, not read"
         if os.path.isabs(os.readlink(path)):
             return "a link to a folder by its absolute path; that folder is taken where it lies"
         tree.links[name] = os.readlink(path)
@@ -167,11 +168,21 @@ def _relative_name(path: Path, root: Path) -> str:
     return name
 
 
+def _inside(path: Path, root: Path) -> bool:
+    return path.resolve().is_relative_to(root.resolve())
+
+
 def _take(tree: Tree, path: Path, name: str) -> None:
     try:
         found = path.stat()
     except OSError:
+        if path.is_symlink():
+            tree.links[name] = os.readlink(path)
         tree.left_out[name] = "a link to nothing" if path.is_symlink() else "it vanished while the tree was read"
+        return
+    if path.is_symlink() and not _inside(path, tree.root):
+        tree.links[name] = os.path.realpath(path)
+        tree.left_out[name] = f"a link to a file outside the tree ({tree.links[name]}): kept as a link, not read"
         return
     if not stat.S_ISREG(found.st_mode):
         tree.left_out[name] = "not a regular file"

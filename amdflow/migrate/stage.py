@@ -105,6 +105,7 @@ class MigrateStage(Stage[MigrateConfig]):
             steps=steps,
             targets=request.targets,
             job=job,
+            writes=[entry.name for entry in tree.entries],
         )
 
     def execute(self, plan: Plan, run: Run) -> Outcome:

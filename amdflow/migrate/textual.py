@@ -83,7 +83,7 @@ class TextMap:
             settled = self.places.settle(new) if new else new
             return None if settled == path else settled
 
-        return lexer.rewrite(text, word, include)
+        return lexer.rewrite_macro_paths(lexer.rewrite(text, word, include), include)
 
 
 def _names_a_namespace(match: re.Match[str]) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from amdflow.errors import UsageError
@@ -99,20 +99,16 @@ def _swap(scratch: Path, place: Path, trash: Path) -> None:
         shutil.rmtree(trash)
 
 
-def check_foreign(manifest: Manifest, destination: Destination, *, force: bool) -> None:
+def check_foreign(paths: Iterable[str], destination: Destination, *, force: bool) -> None:
     """With ``--output``: refuse to overwrite files that an earlier amdflow run did not write.
 
-    Raises UsageError naming the first ones.
+    ``paths`` are as in a manifest. Raises UsageError naming the first ones.
     """
     if not destination.delivered or force:
         return
     previous = find_manifest(destination.manifest)
     ours = {artifact.path for artifact in previous.outputs} if previous else set()
-    foreign = [
-        artifact.path
-        for artifact in manifest.outputs
-        if artifact.path not in ours and (destination.evidence / artifact.path).exists()
-    ]
+    foreign = [path for path in paths if path not in ours and os.path.lexists(destination.evidence / path)]
     if foreign:
         shown = ", ".join(path.removeprefix("../") for path in foreign[:3])
         raise UsageError(

@@ -205,13 +205,16 @@ class _Attempt:
             return StageReport(
                 self.stage.name, find_manifest(destination.manifest), destination.manifest, skipped=True, reason=reason
             )
+        check_foreign((f"../{name}" for name in self.plan.writes), destination, force=self.runner.options.force)
         terminal.heading(f"{self.stage.name}: {self.stage.summary} ({reason})")
         try:
             self._prepare()
             outcome = self.stage.execute(self.plan, self.work)
             verified = [*outcome.findings, *self.stage.verify(self.plan, outcome, self.work)]
             manifest = self._good(outcome, count_by_severity(verified))
-            check_foreign(manifest, destination, force=self.runner.options.force)
+            check_foreign(
+                (output.path for output in manifest.outputs), destination, force=self.runner.options.force
+            )
             publish(
                 self.work.scratch, self.work.payload, manifest, destination, keep_added=self.stage.keeps_added
             )

@@ -64,6 +64,8 @@ class Plan:
     job: Any = None
     from_upstream: bool = True
     """False when the request names its own input, so that the stage before has no part in the result."""
+    writes: Sequence[str] = ()
+    """Names below the payload that will be written, as far as they are known: in ``--output`` they must not be foreign."""
     taken: Any = None
     """The part of what the stage before hands over that the result depends on (JSON values); None: all of it."""
 

@@ -47,3 +47,9 @@ def test_a_digest_changes_with_what_is_included_and_with_flags() -> None:
     assert Digests(made, {**FILES, "src/alone.cu": "x"}).of(("src/a.cu",), "-O1") == before
     assert Digests(made, {**FILES, "other/deep/d.h": "x"}).of(("src/a.cu",), "-O1") != before
     assert Digests(made, FILES).of(("src/a.cu",), "-O2") != before
+
+
+def test_an_include_by_macro_leads_to_every_file_the_macro_may_name() -> None:
+    made = graph({"a.cu": "#include KERNEL\n", "config.h": '#define KERNEL "fast.cuh"\n', "fast.cuh": "int k;\n"})
+    assert made.included == {"fast.cuh"}
+    assert made.closure("a.cu") == ["a.cu", "fast.cuh"]

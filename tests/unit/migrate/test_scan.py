@@ -45,11 +45,24 @@ def test_links_to_folders_never_loop(tmp_path: Path) -> None:
     (root / "src" / "loop").symlink_to("..")
     (root / "away").symlink_to(outside)
     (root / "broken.cu").symlink_to("nothing")
+    (root / "self.cu").symlink_to("self.cu")
     tree = scan(root)
     assert [entry.name for entry in tree.entries] == ["src/a.cu"]
-    assert tree.links == {"src/loop": ".."}
+    assert tree.links == {"src/loop": "..", "away": str(outside), "broken.cu": "nothing", "self.cu": "self.cu"}
     assert "outside the tree" in tree.left_out["away"]
-    assert tree.left_out["broken.cu"] == "a link to nothing"
+    assert tree.left_out["broken.cu"] == tree.left_out["self.cu"] == "a link to nothing"
+
+
+def test_what_links_lead_to_outside_the_tree_is_not_read(tmp_path: Path) -> None:
+    root = tmp_path / "tree"
+    write(root, "src/a.cu")
+    write(tmp_path, "secret.h")
+    (root / "src" / "secret.h").symlink_to("../../secret.h")
+    (root / "src" / "same.cu").symlink_to("a.cu")
+    tree = scan(root)
+    assert [entry.name for entry in tree.entries] == ["src/a.cu", "src/same.cu"]
+    assert "outside the tree" in tree.left_out["src/secret.h"]
+    assert tree.links == {"src/secret.h": str(tmp_path / "secret.h")}
 
 
 def test_earlier_outputs_and_version_control_are_left_out(tmp_path: Path) -> None:

@@ -75,3 +75,12 @@ def test_own_headers_that_the_tool_renamed_come_back() -> None:
         "hip/hip_vector_types.h", "helper_math.h"
     )
     assert restore_own_headers(original, tool, (), headers) == tool
+
+
+def test_a_header_named_through_a_macro_is_translated(tmp_path: Path) -> None:
+    made = text_map(tmp_path)
+    assert made.translate("#define BLAS <cublas_v2.h>\n") == "#define BLAS <hipblas/hipblas.h>\n"
+    included = '#define RT "cuda_runtime.h"\n#include RT\n'
+    assert made.translate(included) == '#define RT "hip/hip_runtime.h"\n#include RT\n'
+    message = '#define NAME "cuda_runtime.h"\nputs(NAME);\n'
+    assert made.translate(message) == message
