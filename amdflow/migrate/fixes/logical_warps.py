@@ -10,12 +10,14 @@ from dataclasses import dataclass
 from amdflow.migrate.compat import FOLDER
 from amdflow.migrate.fixes import Applied, Change, Draft, FixContext, insert_include
 from amdflow.migrate.fixes.compat_headers import defined_names
-from amdflow.migrate.fixes.warp_size import SIZE, is_device_property, is_shadowed, properties
+from amdflow.migrate.fixes.warp_size import SIZE, declares_warp_size, is_device_property, is_shadowed, properties
 from amdflow.migrate.lexer import mask
 from amdflow.migrate.syntax import Source
 from amdflow.migrate.text import line_starts
 
-RULE, LEFT_ALONE = "AMF1026", "AMF1027"
+RULE, LEFT_ALONE, HARDWARE_WIDTH = "AMF1026", "AMF1027", "AMF1028"
+OWN_MEMBER = f".{SIZE}"
+"""Stands among the names that a tree defines itself for a variable or member of its own called ``warpSize``."""
 _HEADER, _SIZE_HEADER = "warp.h", "warp_size.h"
 _GROUPS, _GROUPS_HEADER = "coalesced_threads", "cooperative_groups_coalesced.h"
 _OPERATIONS = ("shfl", "shfl_up", "shfl_down", "shfl_xor", "ballot", "any", "all")
@@ -33,9 +35,8 @@ FUNCTIONS = frozenset(
 _TOKEN = re.compile(rf"\b(?:{'|'.join(sorted(FUNCTIONS))}|{SIZE}|{_GROUPS})\b")
 _ASKED_OR_DEFINED = re.compile(r"#[ \t]*(?:(?:define|undef|ifdef|ifndef)[ \t]+|(?:if|elif)\b.*)$")
 _SHIM = re.compile(r"^[ \t]*#[ \t]*define[ \t]+(__\w+)\b(?:\([^)]*\))?(?P<body>(?:[^\\\n]|\\\r?\n)*)", re.MULTILINE)
-_HOST_ATTRIBUTE = re.compile(
-    r"\b(hip|cuda)DeviceGetAttribute(?=\s*\([^;{}]*\b(?:hipDeviceAttributeWarpSize|cudaDevAttrWarpSize)\b)"
-)
+_ATTRIBUTE = re.compile(r"\bhipDeviceAttributeWarpSize\b")
+_QUERY = re.compile(r"\bhipDeviceGetAttribute(?=\s*\(\s*[^;{}()]*,\s*hipDeviceAttributeWarpSize\s*,)")
 
 
 @dataclass(frozen=True)
@@ -60,7 +61,8 @@ def own_warp_functions(texts: Iterable[str]) -> frozenset[str]:
     }
     own = defined_names(texts, (*FUNCTIONS, SIZE))
     functions = defined_names((_without_macros(text) for text in texts), own & shims)
-    return (own - shims) | functions
+    members = {OWN_MEMBER} if any(map(declares_warp_size, texts)) else set()
+    return frozenset((own - shims) | functions | members)
 
 
 def _without_macros(text: str) -> str:
@@ -69,16 +71,19 @@ def _without_macros(text: str) -> str:
 
 def use_logical_warps(draft: Draft) -> Change:
     """Send warp functions and the warp size to the compatibility library."""
-    if not _TOKEN.search(draft.text) and not _HOST_ATTRIBUTE.search(draft.text):
+    if draft.context.native_warps or not (_TOKEN.search(draft.text) or _ATTRIBUTE.search(draft.text)):
         return Change(draft.text)
     masked = mask(draft.text)
-    if draft.context.native_warps:
-        return Change(draft.text)
     if draft.name in draft.context.wave_aware:
         return _left_alone(draft, masked)
     uses = sorted(_uses(draft, masked), key=lambda use: use.start)
+    starts = line_starts(draft.text)
+    applied = [Applied(RULE, bisect_right(starts, use.start), _said(use)) for use in uses]
+    applied += [
+        Applied(HARDWARE_WIDTH, bisect_right(starts, at), "hipDeviceAttributeWarpSize") for at in _open_queries(masked)
+    ]
     if not uses:
-        return Change(draft.text)
+        return Change(draft.text, applied)
     parts: list[str] = []
     at = 0
     for use in uses:
@@ -89,8 +94,6 @@ def use_logical_warps(draft: Draft) -> Change:
     headers -= {_SIZE_HEADER} if _HEADER in headers else set()
     place = "../" * draft.name.count("/") + FOLDER
     text = insert_include(text, *(f'#include "{place}/{name}"' for name in sorted(headers)), before=uses[0].start)
-    starts = line_starts(draft.text)
-    applied = [Applied(RULE, bisect_right(starts, use.start), _said(use)) for use in uses]
     return Change(text, applied, frozenset(headers))
 
 
@@ -118,7 +121,7 @@ def _left_alone(draft: Draft, masked: str) -> Change:
 def _uses(draft: Draft, masked: str) -> Iterator[_Use]:
     own = draft.context.own_names
     source = Source(draft.name, draft.text)
-    devices = properties(masked)
+    devices = properties(masked) if OWN_MEMBER in own else None
     for match in _TOKEN.finditer(masked):
         name, start, end = match.group(), match.start(), match.end()
         line = masked[masked.rfind("\n", 0, start) + 1 : start]
@@ -132,11 +135,19 @@ def _uses(draft: Draft, masked: str) -> Iterator[_Use]:
         elif name == _GROUPS:
             if "cooperative_groups" in draft.text:
                 yield _Use(start, end, name, "coalesced_warp_threads", _GROUPS_HEADER)
-        elif re.search(r"\w\s*::$", before):
+        elif re.search(r"\w::$", before):
             continue
         elif name != SIZE:
             yield _Use(start, end, name, f"amdflow::{name.removeprefix('__')}", _HEADER)
         elif not is_shadowed(source, start):
             yield _Use(start, end, name, "amdflow::warp_size", _SIZE_HEADER)
-    for match in _HOST_ATTRIBUTE.finditer(masked):
+    for match in _QUERY.finditer(masked):
         yield _Use(match.start(), match.end(), match.group(), "amdflow::device_attribute", "warp_size_query.h")
+
+
+def _open_queries(masked: str) -> Iterator[int]:
+    """Where the hardware's warp size is asked for in a way that cannot be followed."""
+    for match in _ATTRIBUTE.finditer(masked):
+        statement = max(masked.rfind(stop, 0, match.start()) for stop in ";{}") + 1
+        if not _QUERY.search(masked[statement : match.end() + 80]):
+            yield match.start()

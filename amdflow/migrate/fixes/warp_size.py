@@ -30,15 +30,23 @@ def properties(masked: str) -> frozenset[str]:
     return frozenset(names)
 
 
-def is_device_property(masked: str, start: int, end: int, devices: Collection[str]) -> int | None:
+def declares_warp_size(masked: str) -> bool:
+    """Whether a variable or member of the program's own is called ``warpSize``."""
+    return bool(_DECLARED.search(masked))
+
+
+def is_device_property(masked: str, start: int, end: int, devices: Collection[str] | None) -> int | None:
     """Where the expression begins that reads the warp size from a device's properties; None if this is something else.
 
-    What is only printed stays: there the hardware's number is wanted. ``start`` and ``end`` are those of ``warpSize``.
+    What is only printed stays: there the hardware's number is wanted. ``start`` and ``end`` are those of ``warpSize``;
+    ``devices`` are the names that may stand before it, None for any.
     """
     statement = max(masked.rfind(stop, 0, start) for stop in ";{}") + 1
     head = masked[statement:start]
     found = _OBJECT.search(head)
-    if found is None or (found.group("name") is not None and found.group("name") not in devices):
+    if found is None or (
+        found.group("name") is not None and devices is not None and found.group("name") not in devices
+    ):
         return None
     before, after = head[: found.start()].rstrip(), masked[end : end + 4].lstrip()
     if before.endswith("&") or re.match(r"=[^=]", after) or _PRINTED.search(head):

@@ -23,4 +23,5 @@ CHECKS: dict[str, Callable[[Source], Iterator[tuple[int, str]]]] = {
         warp_checks.shuffle_tree,
         warp_checks.warp_size_constant,
     )
+        warp_checks.lanes_meet_at_two_places,
 }

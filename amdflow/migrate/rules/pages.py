@@ -42,6 +42,7 @@ def _section(rule: Rule) -> str:
         rule.explanation.strip(),
         f"Fix: {rule.fix.strip()}",
     ]
+        *([f"Settled by [{rule.kept_by}](#{rule.kept_by.lower()}) in the files that it covers."] if rule.kept_by else []),
     if rule.example:
         code = f"// before\n{rule.example.before.strip()}\n\n// after\n{rule.example.after.strip()}"
         lines.append(f"```{'cmake' if rule.category == 'build' else 'cpp'}\n{code}\n```")

@@ -27,6 +27,11 @@ _FOR_32_LANES = re.compile(
     r"(?i:\bk?_?warp_?size)\s*(?:=|\{)?\s*32\b|threadIdx\s*\.\s*x\s*(?:&\s*(?:31|0x1[fF])|%\s*32|>>\s*5|/\s*32)\b"
     r"|=\s*16\s*;[^;]*;[^;)]*(?:>>=\s*1|/=\s*2)"
 )
+_LANE_CONDITION = re.compile(
+    r"(?i:\blane(?:_?id|_?idx)?\b)|threadIdx\s*\.\s*x\s*(?:&\s*(?:31|0x1[fF])|%\s*(?:32|warpSize|\w*WARP_?SIZE))"
+)
+_WAITS = re.compile(r"__(?:shfl\w*|ballot|any|all|match_\w+|reduce_\w+)_sync|__syncwarp")
+_ALL_LANES = re.compile(r"(?i:0xf{8}u?l*|~0u?l*|-1|\w*full\w*mask\w*|\w*all\w*(?:lanes|mask)\w*|FULL)")
 
 
 def shuffle_tree(source: Source) -> Found:
@@ -157,3 +162,21 @@ def _declares_array(source: Source, at: int) -> bool:
     return bool(
         re.search(r"\b(?:__shared__|static|float|double|int|unsigned|char|bool|half|T|\w+_t)\s+[\w\s*]*\w+\s*$", head)
     )
+
+
+def lanes_meet_at_two_places(source: Source) -> Found:
+    """An if on the lane number, both of whose branches hold a ``*_sync`` call for all lanes: they wait for each other on CUDA."""
+    for place in source.of("if_statement"):
+        condition = text_of(place.node.child_by_field_name("condition"))
+        then, otherwise = place.node.child_by_field_name("consequence"), place.node.child_by_field_name("alternative")
+        if then is None or otherwise is None or not _LANE_CONDITION.search(condition):
+            continue
+        if any(map(_is_for_all_lanes, _calls(then))) and any(map(_is_for_all_lanes, _calls(otherwise))):
+            yield place.node.start_byte + place.offset, f"if {condition}"
+
+
+def _is_for_all_lanes(call: Node) -> bool:
+    given = arguments(call)
+    if not _WAITS.fullmatch(callee(call)):
+        return False
+    return not given or bool(_ALL_LANES.fullmatch(text_of(given[0])))
