@@ -14,7 +14,7 @@ from amdflow.migrate.ptx.translate import Rewritten, translate
 from amdflow.migrate.syntax import Source, enclosing_function, text_of
 from amdflow.migrate.text import line_starts
 
-RULE, STAGED_COPY, DIFFERS = "AMF1028", "AMF1215", "AMF1216"
+RULE, STAGED_COPY, DIFFERS = "AMF1031", "AMF1215", "AMF1216"
 HEADER = "ptx.h"
 _MACRO = "AMDFLOW_PTX"
 _WRAPPED = re.compile(rf"{_MACRO}\(\s*$")

@@ -95,7 +95,7 @@ ROWS = (
         "slct.{t:b16|b32|b64|u16|u32|u64|s16|s32|s64|f32|f64}.{c:s32|f32}",
         "t",
         "t t c",
-        "@slct<{T}>({0}, {1}, {2})",
+        "@slct<{T}, {C}>({0}, {1}, {2})",
         "by the sign of the third",
     ),
     Row("selp.{t:b16|b32|b64|u16|u32|u64|s16|s32|s64|f32|f64}", "t", "t t pred", "@selp<{T}>({0}, {1}, {2})"),

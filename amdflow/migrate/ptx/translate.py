@@ -54,6 +54,7 @@ SPECIALS = (
     Special(r"createpolicy\..*", memory.policy, "0: it is only a cache hint"),
     Special(r"applypriority\..*|discard\..*", memory.hint, "nothing: it is only a cache hint"),
 )
+UNKNOWN = "no equivalent is known"
 _MODES = {"ftz": "ftz", "sat": "sat", "relu": "relu", "NaN": "nan"}
 
 
@@ -129,7 +130,7 @@ def _instruction(writer: Writer, instruction: Instruction, *, native_warp: bool)
             _check_warp(writer, of_warps, native_warp=native_warp)
             remark = special.remark or handlers.special_remark(operands)
             return special.handler(writer, opcode, operands), remark, special.touches_memory
-    raise writer.fail("no equivalent is known")
+    raise writer.fail(UNKNOWN)
 
 
 def _check_warp(writer: Writer, of_warps: bool, *, native_warp: bool) -> None:
