@@ -6,6 +6,8 @@ import re
 
 from tree_sitter import Node
 
+from amdflow.migrate.ptx.statement import NotUnderstood, asm_statements
+from amdflow.migrate.ptx.translate import UNKNOWN, translate
 from amdflow.migrate.syntax import Place, enclosing_function, is_device, text_of
 
 _PTX = re.compile(r"%(?:%|\d|\[)|\b[a-z][a-z0-9_]*(?:\.[a-z0-9_:]+)+\s|^\s*(?:trap|exit|brkpt)\s*;")
@@ -38,3 +40,17 @@ def is_gpu_asm(place: Place) -> bool:
     return bool(_PTX.search(text)) and not re.search(
         r"\b(?:rdtsc|rdtscp|cpuid|mfence|lfence|sfence|pause|nop|xchg[lq]?|mov[lq]|lock)\b", text
     )
+
+
+def blocking(node: Node) -> str:
+    """Opcode of the first instruction that has no known equivalent, and why where there is more to say; empty if there is none."""
+    for statement in asm_statements(text_of(node)):
+        try:
+            translate(statement, in_kernel=lambda: True)
+        except NotUnderstood as found:
+            words = [word for word in found.instruction.split() if not word.startswith("@")]
+            if not words:
+                return ""
+            opcode = words[0].rstrip(";")
+            return opcode if found.reason == UNKNOWN else f"{opcode} ({found.reason})"
+    return ""
