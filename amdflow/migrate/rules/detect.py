@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cache
 
 from amdflow.migrate import lexer
-from amdflow.migrate.rules.asm import asm_text, is_gpu_asm
+from amdflow.migrate.rules.asm import asm_text, blocking, is_gpu_asm
 from amdflow.migrate.rules.checks import CHECKS
 from amdflow.migrate.rules.model import (
     AsmPattern,
@@ -184,7 +184,7 @@ def _asm_spans(rules: Sequence[Rule], source: Source) -> Iterator[tuple[Rule, _S
         ]
         hits = hits or [rule for rule in rules if isinstance(rule.detect, AsmPattern) and rule.detect.fallback]
         for rule in hits:
-            yield rule, _Span(place.node.start_byte + place.offset, text, in_bytes=True)
+            yield rule, _Span(place.node.start_byte + place.offset, blocking(place.node) or text, in_bytes=True)
 
 
 @cache
