@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Sequence
 
-from amdflow.migrate.build_scripts.cmake_arguments import LANGUAGE, argument_edits, flags_edit
+from amdflow.migrate.build_scripts.cmake_arguments import LANGUAGE, argument_edits, flags_edit, without
 from amdflow.migrate.build_scripts.cmake_sources import mark_sources
 from amdflow.migrate.build_scripts.cmake_tokens import Argument, Command, properties, read_commands
 from amdflow.migrate.build_scripts.cmake_tree import CMakeTree, library_arguments
@@ -36,6 +36,7 @@ _VARIABLES = re.compile(
     r"CMAKE_CUDA_(STANDARD|STANDARD_REQUIRED|EXTENSIONS|FLAGS|FLAGS_\w+|COMPILER_LAUNCHER|VISIBILITY_PRESET)"
 )
 _PROPERTIES = re.compile(r"CUDA_(STANDARD|STANDARD_REQUIRED|EXTENSIONS|VISIBILITY_PRESET)")
+_NAMING = frozenset({"set", "list", "string", "unset", "option", "mark_as_advanced"})
 _NOT_NEEDED = frozenset({"CUDA_RESOLVE_DEVICE_SYMBOLS", "CUDA_RUNTIME_LIBRARY"})
 _ON = re.compile(r"ON|TRUE|YES|1", re.IGNORECASE)
 _OFF = re.compile(r"OFF|FALSE|NO|0", re.IGNORECASE)
@@ -96,6 +97,7 @@ class _CMakeFile:
             handler = self.handlers.get(command.name)
             if handler:
                 yield from handler(command)
+            yield from self._renames(command)
             yield from self._libraries(command)
             marked = mark_sources(command, self.commands, has_sources=self.tree.has_sources(self.name))
             if marked:
@@ -199,10 +201,7 @@ class _CMakeFile:
         if not command.arguments:
             return
         name, values = command.arguments[0], command.values[1:]
-        renamed = _VARIABLES.fullmatch(name.value)
-        if renamed:
-            yield self._rename(name, f"CMAKE_HIP_{renamed.group(1)}")
-        elif name.value == "CMAKE_CUDA_ARCHITECTURES":
+        if name.value == "CMAKE_CUDA_ARCHITECTURES":
             yield from self._set_architectures(command)
         elif re.fullmatch(r"CUDA_NVCC_FLAGS(?:_\w+)?", name.value) and values and "CACHE" not in values:
             yield flags_edit(command, 0, self.tables, f"set({_flags_variable(name.value)} ")
@@ -213,12 +212,11 @@ class _CMakeFile:
                     "add_link_options($<$<LINK_LANGUAGE:HIP>:-fgpu-rdc>)",
                 ]
                 yield self._instead(command, lines, OPTION, f"{name.value} is -fgpu-rdc")
-        elif name.value.removeprefix("CMAKE_") in _NOT_NEEDED and not self._only_in_block(command):
-            yield ScriptEdit(command.start, command.end, "", OPTION, f"{name.value} dropped")
+        elif name.value.removeprefix("CMAKE_") in _NOT_NEEDED:
+            yield self._deleted(command.start, command.end, f"{name.value} dropped")
 
-    def _only_in_block(self, command: Command) -> bool:
-        """Whether a comment follows on its line, which an empty place would hang in the air."""
-        return not re.match(r"[ \t]*(?:\r?\n|$)", self.text[command.end : command.end + 200])
+    def _deleted(self, start: int, end: int, message: str) -> ScriptEdit:
+        return ScriptEdit(*without(self.text, start, end), "", OPTION, message)
 
     def _set_architectures(self, command: Command) -> Iterator[ScriptEdit]:
         name, values = command.arguments[0], command.arguments[1:]
@@ -236,8 +234,13 @@ class _CMakeFile:
         values = command.values
         if len(values) > 2 and values[0] == "APPEND" and re.fullmatch(r"CUDA_NVCC_FLAGS(?:_\w+)?", values[1]):
             yield flags_edit(command, 1, self.tables, f"string(APPEND {_flags_variable(values[1])} ", lead=" ")
-        elif len(values) > 2 and (renamed := _VARIABLES.fullmatch(values[1])):
-            yield self._rename(command.arguments[1], f"CMAKE_HIP_{renamed.group(1)}")
+
+    def _renames(self, command: Command) -> Iterator[ScriptEdit]:
+        """CUDA's own variables where a command takes the name of one."""
+        for argument in command.arguments if command.name in _NAMING else ():
+            renamed = _VARIABLES.fullmatch(argument.text)
+            if renamed:
+                yield self._rename(argument, f"CMAKE_HIP_{renamed.group(1)}")
 
     def _rename(self, argument: Argument, new: str) -> ScriptEdit:
         return ScriptEdit(argument.start, argument.end, new, LANGUAGE, f"{argument.value} is {new}")
@@ -258,12 +261,12 @@ class _CMakeFile:
                 _ON.fullmatch(value.value) or _OFF.fullmatch(value.value)
             ):
                 dropped += 1
-                edits.append(ScriptEdit(name.start, value.end, "", OPTION, f"{name.value} is -fgpu-rdc"))
+                edits.append(self._deleted(name.start, value.end, f"{name.value} is -fgpu-rdc"))
                 owners = command.values[: command.values.index("PROPERTIES")]
                 added += _relocatable(owners) if _ON.fullmatch(value.value) else []
             elif name.value in _NOT_NEEDED:
                 dropped += 1
-                edits.append(ScriptEdit(name.start, value.end, "", OPTION, f"{name.value} dropped"))
+                edits.append(self._deleted(name.start, value.end, f"{name.value} dropped"))
             else:
                 edits += self._property(name, (value,))
         if dropped and dropped == len(pairs):
@@ -284,7 +287,7 @@ class _CMakeFile:
             if _ON.fullmatch(given[0].value) or _OFF.fullmatch(given[0].value):
                 yield self._instead(command, added, OPTION, f"{name.value} is -fgpu-rdc")
         elif name.value in _NOT_NEEDED:
-            yield ScriptEdit(command.start, command.end, "", OPTION, f"{name.value} dropped")
+            yield self._deleted(command.start, command.end, f"{name.value} dropped")
         elif given:
             yield from self._property(name, given)
 
@@ -311,7 +314,7 @@ class _CMakeFile:
         if "OPTIONS" in command.values:
             at = command.values.index("OPTIONS")
             options = " ".join(command.values[at + 1 :])
-            yield ScriptEdit(command.arguments[at].start, command.arguments[-1].end, "", OPTION, "")
+            yield self._deleted(command.arguments[at].start, command.arguments[-1].end, "")
             made = flags_edit(command, at, self.tables, "", text=options, separator=";")
             if made.text:
                 added.append(f"target_compile_options({target} PRIVATE $<$<COMPILE_LANGUAGE:HIP>:{made.text}>)")

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from amdflow.migrate.build_scripts.cmake_tokens import Command, without_comments
 from amdflow.migrate.build_scripts.cmake_tree import variable_library
-from amdflow.migrate.build_scripts.edits import ScriptEdit, replace
+from amdflow.migrate.build_scripts.edits import ScriptEdit, rewritten
 from amdflow.migrate.build_scripts.options import LIBRARY, OPTION, Dialect, option_edits, removal
 from amdflow.migrate.build_scripts.tables import BuildTables
 
@@ -41,12 +41,26 @@ def argument_edits(text: str, command: Command, tables: BuildTables) -> Iterator
     """Edits inside the parentheses of one command."""
     arguments = without_comments(text, command)
     for edit in _edits(arguments, tables):
-        yield edit.moved(command.opened)
+        if edit.text != "${CMAKE_HIP_COMPILER}" or command.name not in _NO_OPTIONS:
+            yield edit.moved(command.opened)
     if command.name not in _NO_OPTIONS:
         certain = "CUDA" in arguments and re.search(r"LANGUAGE:\w*,?CUDA|CUDA\w*FLAGS", arguments) is not None
-        spaced = command.name == "string" or "SHELL:" in arguments or bool(re.search(r"FLAGS", arguments))
-        for edit in option_edits(arguments, dialect(tables, " " if spaced else ";"), certain=certain):
+        spaced = option_edits(arguments, dialect(tables, " "), certain=certain)
+        listed = option_edits(arguments, dialect(tables, ";"), certain=certain)
+        for as_string, as_list in zip(spaced, listed, strict=True):
+            edit = as_string if _is_string(arguments, command, as_string.start) else as_list
             yield edit.moved(command.opened)
+
+
+def _is_string(arguments: str, command: Command, at: int) -> bool:
+    """Whether an option at this offset of the arguments stands in a string of options, not in a list."""
+    if command.name == "string" or "FLAGS" in arguments:
+        return True
+    return any(
+        "SHELL:" in argument.text
+        for argument in command.arguments
+        if argument.start <= at + command.opened < argument.end
+    )
 
 
 def dialect(tables: BuildTables, separator: str) -> Dialect:
@@ -66,10 +80,21 @@ def flags_edit(
 ) -> ScriptEdit:
     """A list of flags (the arguments behind number ``name``, or ``text``) as one string, in a command that starts with ``start``."""
     words = " ".join((text or " ".join(command.values[name + 1 :])).replace(";", " ").split())
-    words = replace(words, [*_edits(words, tables), *option_edits(words, dialect(tables, " "), certain=True)])
+    words = rewritten(words, [*_edits(words, tables), *option_edits(words, dialect(tables, " "), certain=True)])
     words = separator.join(words.split())
     new = f'{start}"{lead}{words}")' if start else words
     return ScriptEdit(command.start, command.end, new, OPTION, "nvcc's flags are CMAKE_HIP_FLAGS, a string")
+
+
+def without(text: str, start: int, end: int) -> tuple[int, int]:
+    """The span to delete for ``start`` to ``end``: the whole line where nothing else stands on it, else the blanks before it too."""
+    line = text.rfind("\n", 0, start) + 1
+    following = re.compile(r"[ \t]*\r?\n").match(text, end)
+    if not text[line:start].strip() and following:
+        return line, following.end()
+    while start > line and text[start - 1] in " \t":
+        start -= 1
+    return start, end
 
 
 def _edits(text: str, tables: BuildTables) -> Iterator[ScriptEdit]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import PurePosixPath
 
 from amdflow.migrate.build_scripts.cmake_tokens import Command, read_commands
@@ -30,62 +30,72 @@ class _File:
     includes: bool
 
 
-@dataclass(frozen=True)
+_EVERYWHERE = "."
+"""The tree's own folder: the scope of modules (``.cmake``), which any file may include."""
+
+
 class CMakeTree:
-    """Facts by file name. Folders are relative to the tree's root, ``.`` for the root itself."""
+    """Facts about the CMake files of a tree, by folder relative to its root."""
 
-    files: Mapping[str, _File] = field(default_factory=dict)
-    source_folders: frozenset[PurePosixPath] = frozenset()
-    """Folders that hold .cu files, and those above them."""
+    def __init__(self, files: Mapping[str, str], sources: Iterable[str], tables: BuildTables) -> None:
+        """From the CMake files' texts by name, and the names of all .cu files."""
+        self._libraries: dict[str, dict[Library, None]] = {}
+        self._includes: set[str] = set()
+        self._finding: set[str] = set()
+        self._enabling: set[str] = set()
+        self._own: set[str] = set()
+        self._sources = {folder for name in sources for folder in _folders(name)}
+        self._runtime: Library | None = None
+        for name, text in files.items():
+            self._add(name, _facts(text, tables))
 
-    @classmethod
-    def read(cls, files: Mapping[str, str], sources: Iterable[str], tables: BuildTables) -> CMakeTree:
-        """From the CMake files' texts and the names of all .cu files."""
-        folders = {parent for name in sources for parent in PurePosixPath(name).parents}
-        return cls({name: _facts(text, tables) for name, text in files.items()}, frozenset(folders))
+    def _add(self, name: str, facts: _File) -> None:
+        for folder in _folders(name):
+            self._libraries.setdefault(folder, {}).update(dict.fromkeys(facts.libraries))
+            if facts.includes:
+                self._includes.add(folder)
+        self._runtime = next((library for library in facts.libraries if library.package == "hip"), self._runtime)
+        if facts.finds_toolkit:
+            self._finding.add(_scope(name))
+        if facts.enables:
+            self._enabling.add(_scope(name))
+        if facts.finds_toolkit or facts.enables:
+            self._own.add(name)
 
     def libraries_below(self, name: str) -> list[Library]:
         """What the files in this one's folder and below link, the HIP runtime first; for a module, what any file links."""
-        folder = _scope(name)
-        runtime = [library for file in self.files.values() for library in file.libraries if library.package == "hip"]
-        used = [
-            library
-            for other, file in self.files.items()
-            if PurePosixPath(other).is_relative_to(folder)
-            for library in file.libraries
-        ]
-        return list(dict.fromkeys([*runtime[:1], *sorted(used, key=lambda library: library.package)]))
+        runtime = [self._runtime] if self._runtime else []
+        used = sorted(self._libraries.get(_scope(name), {}), key=lambda library: library.package)
+        return list(dict.fromkeys([*runtime, *used]))
 
     def includes_below(self, name: str) -> bool:
         """Whether files there take CUDA's include folders from a variable."""
-        return any(
-            file.includes for other, file in self.files.items() if PurePosixPath(other).is_relative_to(_scope(name))
-        )
+        return _scope(name) in self._includes
 
     def finds_toolkit(self, name: str) -> bool:
         """Whether a CMakeLists.txt at or above this file, or a module, finds CUDA's toolkit."""
-        return any(file.finds_toolkit for file in self._above(name))
+        return not self._finding.isdisjoint(_folders(name))
 
     def enables_language(self, name: str) -> bool:
         """Whether one of those enables the language CUDA."""
-        return any(file.enables for file in self._above(name))
+        return not self._enabling.isdisjoint(_folders(name))
 
     def has_sources(self, name: str) -> bool:
         """Whether there are .cu files at or below this file's folder."""
-        return _scope(name) in self.source_folders
+        return _scope(name) in self._sources
 
     def concerns_cuda(self, name: str) -> bool:
         """Whether this file itself enables CUDA or finds its toolkit."""
-        file = self.files.get(name)
-        return file is not None and (file.enables or file.finds_toolkit)
+        return name in self._own
 
-    def _above(self, name: str) -> list[_File]:
-        parents = PurePosixPath(name).parents
-        return [
-            file
-            for other, file in self.files.items()
-            if other.endswith(".cmake") or PurePosixPath(other).parent in parents
-        ]
+
+def _folders(name: str) -> list[str]:
+    """The folder of a file and those above it."""
+    return [str(folder) for folder in PurePosixPath(name).parents]
+
+
+def _scope(name: str) -> str:
+    return _EVERYWHERE if name.endswith(".cmake") else str(PurePosixPath(name).parent)
 
 
 def library_arguments(command: Command) -> list[int]:
@@ -106,10 +116,6 @@ def variable_library(name: str, tables: BuildTables) -> Library | None:
     """For the ``cublas`` of ``${CUDA_cublas_LIBRARY}``, whatever its case."""
     lower = {key.lower(): library for key, library in tables.libraries.items()}
     return lower.get(name.lower())
-
-
-def _scope(name: str) -> PurePosixPath:
-    return PurePosixPath(".") if name.endswith(".cmake") else PurePosixPath(name).parent
 
 
 def _facts(text: str, tables: BuildTables) -> _File:

@@ -47,7 +47,7 @@ def convert_scripts(tree: Tree, tables: BuildTables, targets: Sequence[str]) -> 
     sources = [entry.name for entry in tree.entries if entry.name.endswith(".cu")]
     converters: dict[str, Callable[[str, str, BuildTables, Sequence[str]], Converted | None]] = {
         "make": convert_makefile,
-        "cmake": partial(convert_cmake, tree=CMakeTree.read(cmake_files, sources, tables)),
+        "cmake": partial(convert_cmake, tree=CMakeTree(cmake_files, sources, tables)),
         "setup.py": convert_setup,
     }
     for name, text in scripts.originals.items():

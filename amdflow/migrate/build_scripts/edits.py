@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from amdflow.migrate.fixes import Applied
 from amdflow.migrate.linemap import LineMap
@@ -38,13 +38,15 @@ def disjoint(edits: Iterable[ScriptEdit]) -> list[ScriptEdit]:
     kept: list[ScriptEdit] = []
     end = 0
     for edit in sorted(edits, key=lambda edit: (edit.start, edit.end > edit.start, -edit.end)):
+        if not edit.text and edit.start < end < edit.end:  # two in a row share the blanks between them
+            edit = replace(edit, start=end)
         if edit.start >= end:
             kept.append(edit)
             end = max(end, edit.end)
     return kept
 
 
-def replace(text: str, edits: Iterable[ScriptEdit]) -> str:
+def rewritten(text: str, edits: Iterable[ScriptEdit]) -> str:
     """The text with the edits made."""
     parts, at = [], 0
     for edit in disjoint(edits):

@@ -10,13 +10,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from amdflow.migrate.build_scripts.edits import Converted, ScriptEdit, convert_with, replace
+from amdflow.migrate.build_scripts.edits import Converted, ScriptEdit, convert_with, rewritten
 from amdflow.migrate.build_scripts.options import ARCHITECTURE, OPTION, Dialect, option_edits
 from amdflow.migrate.build_scripts.tables import BuildTables
 from amdflow.migrate.text import line_ending
 
 COMPILER, FOLDER = "AMF1515", "AMF1516"
-_CONCERNS_CUDA = re.compile(r"nvcc|\bcuda|-lcu|\.cu\b|\bsm_\d", re.IGNORECASE)
+_CONCERNS_CUDA = re.compile(r"nvcc|\bcuda|-lcu|\.cu\b|\b(?:sm|compute)_[\d$]", re.IGNORECASE)
 _ASSIGNMENT = re.compile(
     r"[ \t]*(?:(?:export|override|private)[ \t]+)*(?:[^\s:#=+?!]+[ \t]*:[ \t]*)?([\w.-]+)[ \t]*(?:::?:?=|\?=|\+=|!=|=)"
 )
@@ -126,25 +126,22 @@ class _Makefile:
         made = [edit for piece in self.pieces for edit in self._piece_edits(piece)]
         made += [*self._conditions(), *self._device_link(made)]
         new = "".join(edit.text for edit in made)
-        left = replace(self.text, made)
-        if "$(ROCM_PATH)" in new:
-            made += self._toolkit_definitions(left)
-        yield from made
+        folders = self._toolkit_definitions(rewritten(self.text, made)) if "$(ROCM_PATH)" in new else []
+        yield from (*made, *folders)
         definitions = ""
         ending = line_ending(self.text)
         if f"$({self.architecture_name})" in new:
             definitions += f"{self.architecture_name} ?= {','.join(self.targets)}{ending}"
-        if "$(ROCM_PATH)" in new and not re.search(r"^[ \t]*ROCM_PATH[ \t]*[:?]?=", self.text, re.MULTILINE):
+        if "$(ROCM_PATH)" in new and not folders and not self._defines_rocm:
             definitions += f"ROCM_PATH ?= /opt/rocm{ending}"
         if definitions:
             at = _first_statement(self.text)
-            yield ScriptEdit(
-                at,
-                at,
-                definitions,
-                ARCHITECTURE,
-                "variables that the converted lines use, to be set by make NAME=VALUE",
-            )
+            message = "variables that the converted lines use, to be set by make NAME=VALUE"
+            yield ScriptEdit(at, at, definitions, ARCHITECTURE, message)
+
+    @cached_property
+    def _defines_rocm(self) -> bool:
+        return re.search(r"^[ \t]*ROCM_PATH[ \t]*[:?]?=", self.text, re.MULTILINE) is not None
 
     def _piece_edits(self, piece: _Piece) -> list[ScriptEdit]:
         text = piece.text
@@ -163,11 +160,15 @@ class _Makefile:
     def _completed(self, edit: ScriptEdit) -> ScriptEdit:
         """With the folders in its new text converted too."""
         return ScriptEdit(
-            edit.start, edit.end, replace(edit.text, self._folder_edits(edit.text)), edit.rule, edit.message
+            edit.start, edit.end, rewritten(edit.text, self._folder_edits(edit.text)), edit.rule, edit.message
         )
 
     def _is_nvcc(self, piece: _Piece) -> bool:
         if re.search(rf"(?<![\w-]){_NVCC_WORD}", piece.text):
+            return True
+        if any(
+            re.search(rf"-arch[= ]\$[({{]{re.escape(name)}[)}}]", piece.text) for name in self.architecture_variables
+        ):
             return True
         if piece.recipe:
             return any(f"$({name})" in piece.text or f"${{{name}}}" in piece.text for name in self.compilers)
@@ -220,20 +221,18 @@ class _Makefile:
                     at, at, " -fgpu-rdc", OPTION, "-fgpu-rdc added: relocatable device code is linked here"
                 )
 
-    def _toolkit_definitions(self, left: str) -> Iterator[ScriptEdit]:
-        """``CUDA_HOME ?= /usr/local/cuda`` goes where nothing uses the variable any more."""
+    def _toolkit_definitions(self, left: str) -> list[ScriptEdit]:
+        """``CUDA_HOME ?= /usr/local/cuda`` is ROCm's folder where nothing uses the variable any more."""
+        made = []
         for piece in self.pieces:
             name = piece.variable
-            if (
-                name in self.toolkit_variables
-                and _DEFAULT_TOOLKIT.fullmatch(piece.text)
-                and not re.search(rf"\$[({{]{re.escape(name)}[)}}]", left)
-            ):
+            used = re.search(rf"\$[({{]{re.escape(name)}[)}}]", left)
+            if name in self.toolkit_variables and _DEFAULT_TOOLKIT.fullmatch(piece.text) and not used:
                 line = self.text.rfind("\n", 0, piece.start) + 1
                 end = piece.start + len(piece.text.rstrip())
-                defined = re.search(r"^[ \t]*ROCM_PATH[ \t]*[:?]?=", self.text, re.MULTILINE)
-                new = f"{name} is not used any more" if defined else "ROCM_PATH is /opt/rocm"
-                yield ScriptEdit(line, end, "ROCM_PATH ?= /opt/rocm", FOLDER, new)
+                message = f"ROCM_PATH, not {name}: /opt/rocm"
+                made.append(ScriptEdit(line, end, "ROCM_PATH ?= /opt/rocm", FOLDER, message))
+        return made
 
 
 def _logical_lines(text: str) -> Iterator[tuple[int, str]]:

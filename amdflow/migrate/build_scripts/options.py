@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from amdflow.migrate.build_scripts.edits import ScriptEdit, replace
+from amdflow.migrate.build_scripts.edits import ScriptEdit, rewritten
 from amdflow.migrate.build_scripts.tables import BuildTables
 
 ARCHITECTURE, OPTION, LIBRARY, REGISTERS = "AMF1512", "AMF1513", "AMF1511", "AMF1514"
@@ -84,7 +84,7 @@ def _edit(text: str, match: re.Match[str], dialect: Dialect, architectures: set[
 def _host_options(value: str, dialect: Dialect) -> str:
     """What the host compiler was to get; nvcc splits it at commas."""
     words = value if re.search(r"-W[la],|\$\(", value) else dialect.separator.join(value.replace(",", " ").split())
-    return replace(words, option_edits(words, dialect, certain=False))
+    return rewritten(words, option_edits(words, dialect, certain=False))
 
 
 def _bare(value: str) -> str:

@@ -6,7 +6,7 @@ import ast
 import re
 from collections.abc import Iterator, Sequence
 
-from amdflow.migrate.build_scripts.edits import Converted, ScriptEdit, convert_with, replace
+from amdflow.migrate.build_scripts.edits import Converted, ScriptEdit, convert_with, rewritten
 from amdflow.migrate.build_scripts.options import ARCHITECTURE, LIBRARY, OPTION, Dialect, option_edits
 from amdflow.migrate.build_scripts.tables import BuildTables
 
@@ -70,7 +70,7 @@ class _Script:
                 continue
             old = " ".join(words)
             made = option_edits(old, self.dialect, certain=old.startswith("-"))
-            new = replace(old, made).split()
+            new = rewritten(old, made).split()
             if made and new != words:
                 rule = made[0].rule if made[0].rule != ARCHITECTURE else ARCHITECTURE
                 yield self._replacement(group, new, rule, made[0].message)
