@@ -9,7 +9,7 @@ import json
 import os
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
@@ -29,6 +29,8 @@ class Format(StrEnum):
 
     HUMAN = "human"
     JSON = "json"
+    GITHUB = "github"
+    """Annotations of GitHub Actions, of commands that have findings."""
 
 
 class Bar:
@@ -133,6 +135,12 @@ class Terminal:
         """Plain text data on stdout, when the format is human."""
         if self.format is Format.HUMAN:
             self.out.print(text, markup=False, highlight=False, soft_wrap=True)
+
+    def annotations(self, lines: Iterable[str]) -> None:
+        """Workflow commands on stdout, when the format is GitHub's."""
+        if self.format is Format.GITHUB:
+            for line in lines:
+                print(line, flush=True)
 
     def table(
         self, columns: Sequence[str], rows: Sequence[Sequence[str]], *, title: str = "", right: Sequence[int] = ()

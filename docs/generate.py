@@ -20,6 +20,7 @@ from amdflow import stages
 from amdflow.cli.app import app
 from amdflow.config import ProjectConfig
 from amdflow.pipeline.manifest import Manifest
+from amdflow.report import findings_file
 
 HERE = Path(__file__).resolve().parent / "reference"
 
@@ -38,6 +39,7 @@ def pages() -> dict[str, str]:
     return {
         "cli.md": cli_page(),
         "config.md": config_page(),
+        "findings.schema.json": json.dumps(findings_file.json_schema(), indent=2) + "\n",
         "manifest.schema.json": json.dumps(schema, indent=2) + "\n",
     }
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from amdflow.cli.options import Arch, ConfigFile, DryRun, Force, FormatOption, Jobs, Output, Quiet, Verify
+from amdflow.cli.options import Arch, ConfigFile, DryRun, FindingsFormat, Force, Jobs, Output, Quiet, Verify
 from amdflow.terminal import Format
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ def migrate(
     force: Force = False,
     dry_run: DryRun = False,
     verify: Verify = False,
-    format: FormatOption = Format.HUMAN,
+    format: FindingsFormat = Format.HUMAN,
     quiet: Quiet = False,
     config: ConfigFile = None,
 ) -> None:

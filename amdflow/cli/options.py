@@ -9,6 +9,13 @@ import typer
 
 from amdflow.terminal import Format
 
+
+def _plain_format(text: str) -> Format:
+    if text not in (Format.HUMAN, Format.JSON):
+        raise typer.BadParameter(f"{text!r} is not one of 'human', 'json'.")
+    return Format(text)
+
+
 Output = Annotated[
     Path | None,
     typer.Option(
@@ -21,7 +28,19 @@ Output = Annotated[
 Force = Annotated[bool, typer.Option("--force", help="Run even if nothing changed; overwrite outputs edited by hand.")]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Print what would be done, and why; do nothing.")]
 Verify = Annotated[bool, typer.Option("--verify", help="Re-hash earlier outputs instead of trusting size and time.")]
-FormatOption = Annotated[Format, typer.Option("--format", help="What stdout carries: tables for people, or JSON.")]
+FormatOption = Annotated[
+    Format,
+    typer.Option(
+        "--format",
+        parser=_plain_format,
+        metavar="[human|json]",
+        help="What stdout carries: tables for people, or JSON.",
+    ),
+]
+FindingsFormat = Annotated[
+    Format,
+    typer.Option("--format", help="What stdout carries: tables for people, JSON, or annotations for GitHub Actions."),
+]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing but warnings and errors.")]
 ConfigFile = Annotated[
     Path | None, typer.Option("--config", help="Use this amdflow.yaml instead of the nearest one.", show_default=False)

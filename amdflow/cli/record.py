@@ -45,7 +45,7 @@ def record(
     from amdflow import stages
     from amdflow.cli.context import open_context
     from amdflow.migrate.records.apply import FOLDER
-    from amdflow.migrate.records.recorder import Output, keep_changes, listing
+    from amdflow.migrate.records.recorder import Output, Reason, keep_changes, listing
     from amdflow.pipeline.workspace import locked
 
     context = open_context(format=format, config=config)
@@ -57,7 +57,7 @@ def record(
         return
     published = Output.read(destination)
     with locked(destination.private, "record"):
-        result = keep_changes(published, folder, paths or (), why=why, who=who, login=_login())
+        result = keep_changes(published, folder, paths or (), Reason(why, who, _login()))
     _show(result.written, context.terminal, result)
 
 

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from amdflow.cli.options import ConfigFile, FormatOption
+from amdflow.cli.options import ConfigFile, FindingsFormat
 from amdflow.terminal import Format
 
 
@@ -25,15 +25,19 @@ def report(
         ),
     ] = None,
     config: ConfigFile = None,
-    format: FormatOption = Format.HUMAN,
+    format: FindingsFormat = Format.HUMAN,
 ) -> None:
     """Write one self-contained HTML page of the whole run and print its path.
+
+    With `--format github` the migration's findings are printed as annotations instead of the path.
 
     Example: amdflow report --output run.html
     """
     from amdflow.cli.context import open_context
     from amdflow.errors import UsageError
     from amdflow.files import portable
+    from amdflow.report import findings_file
+    from amdflow.report.github import annotations
     from amdflow.report.run import summarise, write_run_report
 
     context = open_context(format=format, config=config)
@@ -49,4 +53,6 @@ def report(
     write_run_report(folder, page)
     shown = portable(page, Path.cwd())
     context.terminal.print(shown)
+    if format is Format.GITHUB:
+        context.terminal.annotations(annotations(folder / "migrate" / findings_file.NAME))
     context.terminal.data({"report": shown, **summarise(folder)})

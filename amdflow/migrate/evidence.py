@@ -18,6 +18,7 @@ from amdflow.migrate.scan import Kind
 from amdflow.migrate.text import encode, printable
 from amdflow.migrate.translate import Method
 from amdflow.pipeline.stage import Outcome, Output
+from amdflow.report import findings_file
 from amdflow.report.migrated import FileResult, LazyTexts, MigrationReport
 from amdflow.report.migration import write_html, write_markdown
 from amdflow.report.places import repository_prefix
@@ -49,11 +50,9 @@ def report(figures: Figures) -> Outcome:
     )
     write_html(document, run.scratch / "report.html")
     write_markdown(document, run.scratch / "report.md")
-    write_json(
-        run.scratch / "findings.json",
-        {"schema": "amdflow/findings", "version": "1.0", "findings": [finding.to_json() for finding in findings]},
-    )
-    write_json(run.scratch / "report.sarif", sarif(findings, prefix=repository_prefix(job.tree.root, run.root)))
+    root = repository_prefix(job.tree.root, run.root)
+    write_json(run.scratch / findings_file.NAME, findings_file.as_json(findings, root))
+    write_json(run.scratch / "report.sarif", sarif(findings, prefix=root))
     if job.config.annotate:
         _annotate(figures, findings)
     outputs = [
@@ -70,7 +69,7 @@ def report(figures: Figures) -> Outcome:
         for name in migration.compat_headers(figures.finished)
     ]
     outputs += [Output(run.payload / name, "source", produced_by="by hand") for name in migration.by_hand.added]
-    reports = ("report.html", "report.md", "findings.json", "report.sarif", produced.NAME)
+    reports = ("report.html", "report.md", findings_file.NAME, "report.sarif", produced.NAME)
     outputs += [Output(run.scratch / name, "report") for name in reports]
     unproven = ["no migrated code was run: there is no GPU in a compile check"]
     if not job.config.compile:

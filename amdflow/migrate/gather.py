@@ -40,8 +40,9 @@ def all_findings(figures: Figures) -> list[Finding]:
         return narrow(findings, catalogue, job.targets, job.compiler.version)
 
     found = settle(matter(figures.inspection.findings), catalogue, fixed, _compiled_files(figures))
+    found += _record_findings(figures)
     found = join(found, _compile_findings(figures)) + matter(_conversion_findings(figures) + _fix_findings(figures))
-    found = [_if_touched(finding, figures.migration.by_hand) for finding in found] + _record_findings(figures)
+    found = [_if_touched(finding, figures.migration.by_hand) for finding in found]
     order = {severity: rank for rank, severity in enumerate(Severity)}
     return sorted(
         found, key=lambda finding: (order[finding.severity], finding.path, finding.line, finding.id, finding.message)

@@ -8,7 +8,9 @@ from typing import Any
 from amdflow.errors import UsageError
 from amdflow.files import portable
 from amdflow.pipeline.runner import StageReport
-from amdflow.terminal import Terminal
+from amdflow.report import findings_file
+from amdflow.report.github import annotations
+from amdflow.terminal import Format, Terminal
 
 _MEANING = {
     "silent": "compile, compute the wrong thing",
@@ -75,6 +77,8 @@ def show(report: StageReport, terminal: Terminal) -> None:
             [(cause["id"], _place(cause), cause["message"][:_CAUSE_WIDTH]) for cause in causes],
         )
     folder = report.manifest_path.parent
+    if terminal.format is Format.GITHUB:
+        terminal.annotations(annotations(folder / findings_file.NAME))
     terminal.print(_standing(units, compiled, found))
     terminal.say(f"  report:   {portable(folder / 'report.html', Path.cwd())}")
     if causes:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 
 from amdflow.findings import Finding, Severity
+from amdflow.report import findings_file
 
 _COMMANDS = {
     Severity.SILENT: "error",
@@ -22,6 +24,12 @@ def workflow_commands(findings: Sequence[Finding], *, prefix: str = "") -> list[
     """
     order = list(Severity)
     return [_line(finding, prefix) for finding in sorted(findings, key=lambda item: order.index(item.severity))]
+
+
+def annotations(file: Path) -> list[str]:
+    """Workflow commands for a ``findings.json``. Raises UsageError when there is none."""
+    findings, root = findings_file.read(file)
+    return workflow_commands(findings, prefix=root)
 
 
 def _line(finding: Finding, prefix: str) -> str:

@@ -21,14 +21,21 @@ _LEVELS = {
 }
 
 
+_BASE = {"SRCROOT": {"description": {"text": "The top of the repository."}}}
+_DOCS = "docs/reference/diagnostics.md"
+
+
 def sarif(findings: Sequence[Finding], *, prefix: str = "") -> dict[str, Any]:
     """One SARIF log with one run.
 
     Paths stay relative to ``SRCROOT``; ``prefix`` is the scanned folder's path below the repository's root. A
-    fingerprint depends on rule, file and code, not on the line, so that a result survives edits above it.
+    fingerprint depends on rule, file and code, not on the line, so that a result survives edits above it. Columns count
+    characters.
     """
-    ids = list(dict.fromkeys(finding.id for finding in findings))
-    first = {identity: next(finding for finding in findings if finding.id == identity) for identity in ids}
+    first: dict[str, Finding] = {}
+    for finding in findings:
+        first.setdefault(finding.id, finding)
+    index = {identity: number for number, identity in enumerate(first)}
     seen: Counter[str] = Counter()
     return {
         "$schema": _SCHEMA,
@@ -39,25 +46,36 @@ def sarif(findings: Sequence[Finding], *, prefix: str = "") -> dict[str, Any]:
                     "driver": {
                         "name": "amdflow",
                         "version": __version__,
-                        "rules": [_rule(first[identity]) for identity in ids],
+                        "semanticVersion": __version__,
+                        "rules": [_rule(finding) for finding in first.values()],
                     }
                 },
+                "automationDetails": {"id": f"amdflow/migrate/{prefix}"},
+                "originalUriBaseIds": _BASE,
                 "columnKind": "unicodeCodePoints",
-                "results": [_result(finding, ids.index(finding.id), prefix, seen) for finding in findings],
+                "results": [_result(finding, index[finding.id], prefix, seen) for finding in findings],
             }
         ],
     }
 
 
 def _rule(finding: Finding) -> dict[str, Any]:
-    title = finding.title or finding.message
-    rule: dict[str, Any] = {
+    more = f"amdflow explain {finding.id}"
+    fix = f"{finding.fix} " if finding.fix else ""
+    return {
         "id": finding.id,
-        "shortDescription": {"text": title},
+        "shortDescription": {"text": finding.title or finding.message},
         "defaultConfiguration": {"level": _LEVELS[finding.severity]},
-        "properties": {"severity": finding.severity.value, "effort": finding.effort.value},
+        "help": {
+            "text": f"{fix}More: {more}",
+            "markdown": f"{fix}\n\nMore: `{more}`, or {finding.id} in amdflow's {_DOCS}".strip(),
+        },
+        "properties": {
+            "severity": finding.severity.value,
+            "effort": finding.effort.value,
+            "tags": ["migration", finding.severity.value],
+        },
     }
-    return rule | ({"help": {"text": finding.fix}} if finding.fix else {})
 
 
 def _result(finding: Finding, rule: int, prefix: str, seen: Counter[str]) -> dict[str, Any]:

@@ -69,12 +69,13 @@ def changed_lines(base: str, edited: str) -> set[int]:
 
 
 def line_origins(base: str, edited: str) -> list[int]:
-    """For each line of ``edited``, the line of ``base`` (from 1) that it is, or that it stands beside."""
+    """For each line of ``edited``, the line of ``base`` (from 1) that it is, stands for, or stands before."""
     matcher = difflib.SequenceMatcher(None, base.split("\n"), edited.split("\n"), autojunk=False)
+    count = base.count("\n") + 1
     origins: list[int] = []
     for _tag, start, end, new_start, new_end in matcher.get_opcodes():
-        last = max(end - 1, start if end > start else start - 1)
-        origins += [max(min(start + offset, last), 0) + 1 for offset in range(new_end - new_start)]
+        last = min(max(end - 1, start), count - 1)
+        origins += [min(start + offset, last) + 1 for offset in range(new_end - new_start)]
     return origins
 
 

