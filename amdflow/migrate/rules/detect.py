@@ -59,6 +59,9 @@ def detect(source: Source, rules: Iterable[Rule]) -> list[Match]:
                 _keep(found, rule, source, span)
     for rule, span in _asm_spans(asm_rules, source):
         _keep(found, rule, source, span)
+    for better in list(found.values()):
+        for weaker in better.rule.replaces:
+            found.pop((weaker, better.line), None)
     return sorted(found.values(), key=lambda match: (match.line, match.rule.id))
 
 
@@ -125,7 +128,7 @@ def _call(how: CallPattern, source: Source) -> Iterator[_Span]:
             index < len(given) and _compiled(pattern).search(text_of(given[index]))
             for index, pattern in how.arguments.items()
         )
-        if wanted and len(given) < how.fewer_than:
+        if wanted and len(given) < how.fewer_than and _compiled(how.holds).search(text_of(place.node)):
             yield _Span(place.node.start_byte + place.offset, text_of(place.node), in_bytes=True)
 
 

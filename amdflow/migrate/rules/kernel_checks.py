@@ -9,7 +9,11 @@ from amdflow.migrate.syntax import Source, enclosing_function, is_device, text_o
 
 Found = Iterator[tuple[int, str]]
 _TAIL_STEP = re.compile(r"(\w+)\s*\[\s*(\w+)\s*\]\s*(?:\+=|=)[^;]*\1\s*\[\s*\2\s*\+\s*(\d+)\s*\]")
-_VECTOR = re.compile(r"\b(?:float|double|int|uint|short|ushort|char|uchar|long|ulong|longlong|ulonglong)[1234]\b")
+_VECTOR = r"\b(?:float|double|int|uint|short|ushort|char|uchar|long|ulong|longlong|ulonglong)[1234]\b"
+_OPERATOR = re.compile(
+    rf"\boperator\s*(?:[-+*/]=\s*\(\s*(?P<left>{_VECTOR})\s*&|[*/]\s*\(\s*(?:const\s+)?(?P<first>{_VECTOR})(?:\s*const)?\s*&?)"
+    rf"\s*\w*\s*,\s*(?:const\s+)?(?P<right>{_VECTOR})[^)]*\)"
+)
 _USES_LANES = re.compile(r"__(?:shfl|ballot|any|all|activemask|syncwarp)|\bwarp_?reduce", re.IGNORECASE)
 _BLOCK_OF_WARP = re.compile(r"\bdim3\s+\w+\s*[({]\s*(?:32|k?_?WARP_?SIZE)\s*[,)}]", re.IGNORECASE)
 
@@ -50,11 +54,15 @@ def warp_synchronous_tail(source: Source) -> Found:
 
 
 def vector_operator(source: Source) -> Found:
-    """An operator that the program defines for CUDA's vector types; HIP's vector types have it already."""
-    pattern = re.compile(r"\boperator\s*(?:[-+*/]=?)\s*\(([^)]*)\)")
-    for match in pattern.finditer(source.masked):
-        types = _VECTOR.findall(match.group(1))
-        if types:
+    """An operator on two values of one CUDA vector type that is ambiguous with HIP's own.
+
+    HIP has all operators. A definition that is not for both host and device is preferred to them, and so is one with a scalar;
+    what stays are the compound assignments, ``*`` and ``/``, whose HIP forms are no templates.
+    """
+    for match in _OPERATOR.finditer(source.masked):
+        head = source.masked[max(source.masked.rfind(end, 0, match.start()) for end in ";}\n#") + 1 : match.start()]
+        both = "__host__" in head if "__device__" in head else bool(re.search(r"\b[A-Z][A-Z_0-9]{4,}\b", head))
+        if both and match.group("right") == (match.group("left") or match.group("first")):
             yield source.byte_of(match.start()), match.group()
 
 

@@ -40,6 +40,12 @@ TargetOrFamily = Annotated[str, AfterValidator(_target_or_family)]
 RocmRange = Annotated[str, AfterValidator(_rocm_range)]
 
 
+Category = Literal[
+    "tool", "warp", "ptx", "kernel", "arch", "api", "library", "build", "kernels", "finetune", "export", "serve"
+]
+"""What a rule is about; the last four are the stages after the migration."""
+
+
 class CodePattern(Model):
     """A pattern in code: comments, strings and include paths are blanked out before it is searched."""
 
@@ -78,6 +84,8 @@ class CallPattern(Model):
     kind: Literal["call"]
     name: Pattern
     arguments: dict[int, Pattern] = Field(default_factory=dict)
+    holds: Pattern = ""
+    """Found somewhere in the call, strings included."""
     fewer_than: int = 1000
     """Match calls with fewer arguments than this only."""
 
@@ -125,7 +133,7 @@ class Check(Model):
 
 
 class FromStage(Model):
-    """Not searched for: the migration itself reports it."""
+    """Not searched for: a stage reports it when it happens."""
 
     kind: Literal["stage"]
 
@@ -172,7 +180,7 @@ class Rule(Model):
 
     id: str = Field(pattern=r"^AMF[0-9]{4}$|^[A-Z]{2,8}[0-9]{3,5}$")
     title: str
-    category: Literal["tool", "warp", "ptx", "kernel", "arch", "api", "library", "build"]
+    category: Category
     severity: Severity
     effort: Effort
     message: str

@@ -13,7 +13,10 @@ from amdflow.migrate.rules.catalogue import load_catalogue
 from amdflow.migrate.rules.model import Rule
 from amdflow.migrate.rules.scope import describe
 
-_HEAD = """# Diagnostics of `amdflow migrate`
+_HEAD = """# Diagnostics
+
+What `amdflow` reports: AMF1xxx by `amdflow migrate`, AMF2xxx by `kernels`, AMF5xxx by `finetune`, AMF6xxx by `export`, AMF7xxx by
+`serve`.
 
 Generated from `migration/rules/`: do not edit by hand. `amdflow explain ID` prints the same in the terminal.
 
@@ -39,10 +42,10 @@ def _section(rule: Rule) -> str:
         f"## {rule.id}",
         f"**{rule.title}** ({rule.category}; {rule.severity.value}; effort: {rule.effort.value})",
         *([f"Matters on: {scope}."] if (scope := describe(rule)) else []),
+        *([f"Settled by [{rule.kept_by}](#{rule.kept_by.lower()}) in the files that it covers."] if rule.kept_by else []),
         rule.explanation.strip(),
         f"Fix: {rule.fix.strip()}",
     ]
-        *([f"Settled by [{rule.kept_by}](#{rule.kept_by.lower()}) in the files that it covers."] if rule.kept_by else []),
     if rule.example:
         code = f"// before\n{rule.example.before.strip()}\n\n// after\n{rule.example.after.strip()}"
         lines.append(f"```{'cmake' if rule.category == 'build' else 'cpp'}\n{code}\n```")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -18,7 +19,13 @@ from amdflow.migrate.syntax import Source
 
 SHIPPED = load_catalogue(shipped("migration").parent)
 SEARCHED = [rule for rule in SHIPPED.rules.values() if not isinstance(rule.detect, FromStage)]
-BUILD_NAMES = {"cmake": "CMakeLists.txt", "make": "Makefile", "setup.py": "setup.py", "other": "meson.build", "any": "Makefile"}
+BUILD_NAMES = {
+    "cmake": "CMakeLists.txt",
+    "make": "Makefile",
+    "setup.py": "setup.py",
+    "other": "meson.build",
+    "any": "Makefile",
+}
 
 
 def lines_of(rule: Rule, code: str) -> list[int]:
@@ -49,6 +56,13 @@ def test_texts_are_whole(rule: Rule) -> None:
     assert rule.fix.strip()
     assert rule.title == rule.title.strip(" .")
     assert not rule.fixed_by or rule.fixed_by in SHIPPED.rules
+
+
+def test_every_number_in_the_code_can_be_explained() -> None:
+    sources = (shipped("migration").parent / "amdflow").rglob("*.py")
+    used = {number for path in sources for number in re.findall(r"\bAMF\d{4}\b", path.read_text(encoding="utf-8"))}
+    assert {"AMF1001", "AMF2003", "AMF5001", "AMF6001", "AMF7002"} <= used
+    assert used - set(SHIPPED.rules) == {"AMF1042"}, "AMF1042 is the placeholder in descriptions"
 
 
 def test_every_check_is_used() -> None:
