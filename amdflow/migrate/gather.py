@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import replace
@@ -20,6 +21,8 @@ from amdflow.migrate.text import printable
 from amdflow.migrate.translate import Method, Translation
 
 AS_TEXT, NOT_READ, LEFT_OUT, RELOCATABLE, TOOL_SAYS = "AMF1003", "AMF1005", "AMF1006", "AMF1007", "AMF1008"
+_UNSUPPORTED_NAME = re.compile(r"'(\w+)' is unsupported in")
+_DEPRECATED_IN_CUDA = re.compile(r"is deprecated in CUDA")
 _RULE_OF = {
     State.APPLIED: "AMF1061",
     State.CONFLICT: "AMF1062",
@@ -121,7 +124,12 @@ def _if_touched(finding: Finding, by_hand: ByHand) -> Finding:
     """A finding at lines that a person replaced is a note: the rule speaks of code that is no longer there."""
     touched = by_hand.touched.get(finding.path, set())
     lines = set(_lines(finding))
-    if "compiler" in finding.extra or finding.severity is Severity.NOTE or not lines <= touched or len(lines) < finding.extra.get("count", 1):
+    if (
+        "compiler" in finding.extra
+        or finding.severity is Severity.NOTE
+        or not lines <= touched
+        or len(lines) < finding.extra.get("count", 1)
+    ):
         return finding
     message = f"{finding.message}; a person replaced this code in the migrated file (see its record)"
     return replace(finding, severity=Severity.NOTE, message=message, extra=finding.extra | {"by_hand": True})
@@ -176,10 +184,22 @@ def _tool_messages(figures: Figures, name: str, done: Translation) -> list[Findi
     }
     kept = figures.inspection.kept.get(name)
     lines: dict[str, list[int]] = defaultdict(list)
+    written = figures.finished[name].text if name in figures.finished else done.text
     for message in done.messages:
-        if message.line not in said and not (kept and kept.covers(message.line)):
+        if message.line not in said and not (kept and kept.covers(message.line)) and still_holds(message.text, written):
             lines[message.text].append(message.line)
     return [_from_rule(figures, TOOL_SAYS, name, where[0], text + _places(len(where))) for text, where in lines.items()]
+
+
+def still_holds(message: str, written: str) -> bool:
+    """Whether a warning of the tool says something about the text that was ``written`` in the end.
+
+    A name that it calls unsupported may have been translated since, and what CUDA deprecates does not matter to HIP.
+    """
+    if _DEPRECATED_IN_CUDA.search(message):
+        return False
+    unsupported = _UNSUPPORTED_NAME.match(message)
+    return unsupported is None or re.search(rf"\b{unsupported.group(1)}\b", mask(written)) is not None
 
 
 def _places(count: int) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from amdflow.findings import Finding, Severity
 from amdflow.migrate.evidence import look_first_at
-from amdflow.migrate.gather import join
+from amdflow.migrate.gather import join, still_holds
 
 
 def rule(line: int, severity: Severity = Severity.COMPILE, rule_id: str = "AMF1204") -> Finding:
@@ -42,3 +42,11 @@ def test_what_to_look_at_first() -> None:
         ("AMF1102", "silent"),
     ]
     assert shown[2]["message"] == "Bits (3 places)"
+
+
+def test_warnings_of_the_tool_about_what_was_translated_since_go() -> None:
+    unsupported = "'cublasGetStatusString' is unsupported in 'HIP'."
+    assert still_holds(unsupported, "puts(cublasGetStatusString(s));")
+    assert not still_holds(unsupported, "puts(hipblasStatusToString(s));  // cublasGetStatusString")
+    assert not still_holds("'ulong4' is deprecated in CUDA.", "ulong4 a;")
+    assert still_holds("Undocumented feature.", "")
