@@ -1,25 +1,34 @@
 // amdflow compatibility header, copied into migrated trees that need it. Apache-2.0.
-// Loads and stores with a cache operator. The operator is a hint: it changes speed, never the value.
+// Loads and stores with a cache operator. Most operators are hints: they change speed, never the value. Two can be
+// observed by other threads and are kept: "cg" passes by the cache of the own compute unit, "cv" and "wt" go to memory.
 #pragma once
-#include <hip/hip_runtime.h>
+#if !defined(__HIP_PLATFORM_NVIDIA__)
+#include "ptx_memory.h"
+#endif
 
 namespace amdflow {
 
-template <typename T> __device__ inline T ldcg(const T* address) { return *address; }
-template <typename T> __device__ inline T ldca(const T* address) { return *address; }
-template <typename T> __device__ inline T ldcs(const T* address) { return *address; }
-template <typename T> __device__ inline T ldlu(const T* address) { return *address; }
-// "Do not keep it, look again": a volatile read, element by element where the type has elements.
-template <typename T> __device__ inline T ldcv(const T* address) {
-  __atomic_signal_fence(__ATOMIC_SEQ_CST);
-  const T value = *address;
-  __atomic_signal_fence(__ATOMIC_SEQ_CST);
-  return value;
-}
-
-template <typename T> __device__ inline void stwb(T* address, T value) { *address = value; }
-template <typename T> __device__ inline void stcg(T* address, T value) { *address = value; }
-template <typename T> __device__ inline void stcs(T* address, T value) { *address = value; }
-template <typename T> __device__ inline void stwt(T* address, T value) { *address = value; }
+#if defined(__HIP_PLATFORM_NVIDIA__)
+#define AMDFLOW_LOAD(name, plain) \
+  template <typename T> __device__ inline T name(const T* address) { return __##name(address); }
+#define AMDFLOW_STORE(name, plain) \
+  template <typename T> __device__ inline void name(T* address, T value) { __##name(address, value); }
+#else
+#define AMDFLOW_LOAD(name, expression) \
+  template <typename T> __device__ inline T name(const T* address) { return expression; }
+#define AMDFLOW_STORE(name, statement) \
+  template <typename T> __device__ inline void name(T* address, T value) { statement; }
+#endif
+AMDFLOW_LOAD(ldca, *address)
+AMDFLOW_LOAD(ldcs, *address)
+AMDFLOW_LOAD(ldlu, *address)
+AMDFLOW_LOAD(ldcg, (ptx::load_ordered<T, __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_AGENT>(address)))
+AMDFLOW_LOAD(ldcv, (ptx::load_ordered<T, __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_SYSTEM>(address)))
+AMDFLOW_STORE(stwb, *address = value)
+AMDFLOW_STORE(stcs, *address = value)
+AMDFLOW_STORE(stcg, (ptx::store_ordered<T, __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_AGENT>(address, value)))
+AMDFLOW_STORE(stwt, (ptx::store_ordered<T, __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_SYSTEM>(address, value)))
+#undef AMDFLOW_LOAD
+#undef AMDFLOW_STORE
 
 }  // namespace amdflow

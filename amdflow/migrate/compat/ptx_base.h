@@ -1,12 +1,14 @@
 // amdflow compatibility header, copied into migrated trees that need it. Apache-2.0.
 // Ground for the PTX headers: types, modifiers, and moving bits between types.
 #pragma once
-#ifdef __HIPCC__
+#if defined(__HIPCC__) && !defined(__HIP_PLATFORM_NVIDIA__)
 #include <hip/hip_runtime.h>
 #endif
 #include <type_traits>
 #ifndef AMDFLOW_FUNCTION
-#ifdef __HIPCC__
+#if defined(__HIP_PLATFORM_NVIDIA__)
+#define AMDFLOW_FUNCTION __device__ inline
+#elif defined(__HIPCC__)
 #define AMDFLOW_FUNCTION __host__ __device__ inline
 #else
 #define AMDFLOW_FUNCTION inline
@@ -25,7 +27,9 @@ namespace ptx {
 // Modifiers of instructions, combined with |.
 enum modifier : int { plain = 0, ftz = 1, sat = 2, relu = 4, nan = 8, rni = 16, rzi = 32, rmi = 64, rpi = 128, rz = 256 };
 
+#if !defined(__HIP_PLATFORM_NVIDIA__)
 struct f16x2 { _Float16 low, high; };
+#endif
 struct bf16 { unsigned short bits; };
 struct bf16x2 { bf16 low, high; };
 

@@ -57,6 +57,7 @@ template <typename T, typename A> __device__ inline void store_streaming(A addre
 }
 template <typename T, int Order, int Scope, typename Space = global, typename A> __device__ inline T load_ordered(A address) {
   using piece = detail::piece_of<T>;
+  static_assert(sizeof(T) % sizeof(piece) == 0, "an access of 1, 2, 4, 8 or 16 bytes");
   piece pieces[sizeof(T) / sizeof(piece)];
   for (unsigned int index = 0; index < sizeof(T) / sizeof(piece); ++index) {
     pieces[index] = __hip_atomic_load(detail::pointer<piece, Space>(at(address, index * sizeof(piece))), Order, Scope);
@@ -68,6 +69,7 @@ template <typename T, int Order, int Scope, typename Space = global, typename A>
 template <typename T, int Order, int Scope, typename Space = global, typename A>
 __device__ inline void store_ordered(A address, T value) {
   using piece = detail::piece_of<T>;
+  static_assert(sizeof(T) % sizeof(piece) == 0, "an access of 1, 2, 4, 8 or 16 bytes");
   piece pieces[sizeof(T) / sizeof(piece)];
   __builtin_memcpy(pieces, &value, sizeof(T));
   for (unsigned int index = 0; index < sizeof(T) / sizeof(piece); ++index) {
