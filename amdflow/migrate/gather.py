@@ -13,6 +13,7 @@ from amdflow.migrate.compile_check import FAILED, OK
 from amdflow.migrate.diagnostics import COMPILE_ERROR, read_problems, root_causes
 from amdflow.migrate.figures import Figures
 from amdflow.migrate.hazards import WHOLE_FILE, settle
+from amdflow.migrate.lexer import mask
 from amdflow.migrate.records.apply import FOLDER as RECORDS
 from amdflow.migrate.records.apply import ByHand, State
 from amdflow.migrate.records.record import ENDING

@@ -174,11 +174,16 @@ def callee(call: Node) -> str:
 
 
 def enclosing_function(node: Node) -> Node | None:
-    """The function definition around a node."""
+    """The function definition around a node. A macro with a body in braces, which looks like one without a type, does not count."""
     current: Node | None = node
-    while current is not None and current.type != "function_definition":
+    untyped: Node | None = None
+    while current is not None:
+        if current.type == "function_definition":
+            if current.child_by_field_name("type") is not None:
+                return current
+            untyped = untyped or current
         current = current.parent
-    return current
+    return untyped
 
 
 def function_name(function: Node) -> str:

@@ -73,6 +73,22 @@ def test_regions_name_the_kernel_and_guess_the_operation() -> None:
     ]
 
 
+def test_a_kernel_is_one_region_whatever_macros_it_holds() -> None:
+    code = """template <int N>
+__global__ void gemm(const half* a, float* c) {
+  wmma::fragment<wmma::accumulator, 16, 16, 16, float> f;
+  FOR_EACH(i) {
+    wmma::fill_fragment(f, 0.0f);
+  }
+  REPEAT(4) { wmma::mma_sync(f, a, b, f); }
+  auto store = [&](int i) { wmma::store_matrix_sync(c + i, f, 16, wmma::mem_row_major); };
+}
+"""
+    source = Source("a.cu", code)
+    regions = find_regions(source, detect(source, CATALOGUE.rules.values()))
+    assert [(region["line"], region["kind"]) for region in regions] == [(2, "wmma")]
+
+
 def test_scanning_stays_linear() -> None:
     block = (
         "__global__ void k{n}(int* x) {{ int lane = threadIdx.x & 31; x[lane] = __shfl_sync(0xffffffff, lane, 0); }}\n"
