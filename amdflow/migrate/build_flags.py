@@ -94,7 +94,7 @@ class BuildFlags:
             return
         if entry.path.name == "setup.py":
             found = _from_setup(text, folder)
-        elif entry.path.name == "CMakeLists.txt" or entry.path.suffix == ".cmake":
+        elif kind_of(entry.name) == "cmake":
             found = _from_cmake(text, folder)
         elif kind_of(entry.name) == "make":
             found = _from_make(text, folder)

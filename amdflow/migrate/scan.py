@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import stat
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -14,13 +15,11 @@ from amdflow.errors import UsageError
 
 _UNIT_ENDINGS = frozenset({".cu", ".cpp", ".cc", ".cxx", ".c"})
 _HEADER_ENDINGS = frozenset({".h", ".hpp", ".hh", ".hxx", ".cuh", ".inl", ".inc", ".ipp", ".tpp", ".tcc", ".impl"})
-_BUILD_NAMES = frozenset(
-    {
-        "CMakeLists.txt", "Makefile", "makefile", "GNUmakefile", "setup.py", "compile_commands.json",
-        "meson.build", "pyproject.toml", "BUILD", "BUILD.bazel", "WORKSPACE", "MODULE.bazel",
-    }
-)  # fmt: skip
-_BUILD_ENDINGS = frozenset({".cmake", ".mk", ".bzl"})
+_MAKEFILE = re.compile(r"(?:gnu)?makefile(?:\.(?!md$|txt$|html$)\w+)?|.+[._-]makefile|.+\.(?:mk|mak)", re.IGNORECASE)
+_CMAKE_FILE = re.compile(r"CMakeLists\.txt(?:\.in)?|.+\.cmake(?:\.in)?")
+_OTHER_BUILD_FILES = re.compile(
+    r"setup\.py|compile_commands\.json|meson\.build|pyproject\.toml|BUILD(?:\.bazel)?|WORKSPACE|MODULE\.bazel|.+\.bzl"
+)
 _PRIVATE = ".amdflow"
 _VERSION_CONTROL = frozenset({".git", ".hg", ".svn"})
 _OUTPUT_MARK = b"amdflow/manifest"
@@ -65,11 +64,21 @@ def classify(name: str) -> Kind:
     """By its name alone."""
     path = PurePosixPath(name)
     ending = path.suffix.lower()
-    if path.name in _BUILD_NAMES or ending in _BUILD_ENDINGS:
+    if is_cmake_file(path.name) or is_makefile(path.name) or _OTHER_BUILD_FILES.fullmatch(path.name):
         return Kind.BUILD
     if ending in _UNIT_ENDINGS:
         return Kind.SOURCE
     return Kind.HEADER if ending in _HEADER_ENDINGS else Kind.OTHER
+
+
+def is_makefile(name: str) -> bool:
+    """By a file's name without its folder."""
+    return _MAKEFILE.fullmatch(name) is not None
+
+
+def is_cmake_file(name: str) -> bool:
+    """By a file's name without its folder; templates of CMake files too."""
+    return _CMAKE_FILE.fullmatch(name) is not None
 
 
 def scan(root: Path, *, exclude: Sequence[str] = (), outputs: Sequence[Path] = ()) -> Tree:

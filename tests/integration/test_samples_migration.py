@@ -16,6 +16,7 @@ import pytest
 from amdflow import process
 from amdflow.toolchain import Toolchain
 from tests.conftest import REPOSITORY, CommandLine
+from tests.integration.hip_builds import cmake, configure, hipcc_environment, targets_of
 
 SAMPLES = REPOSITORY / "migration" / "samples"
 TARGETS = ("gfx942", "gfx1100")
@@ -123,21 +124,45 @@ def test_launch_settings_made_for_nvidia_are_named(migrated: Migrated, path: str
     assert migrated.at(path, line_of(path, marker))
 
 
-BUILD = [
-    ("CMakeLists.txt", "LANGUAGES CXX CUDA"),
-    ("CMakeLists.txt", "set(CMAKE_CUDA_ARCHITECTURES"),
-    ("CMakeLists.txt", "CUDA::cublas"),
-    ("CMakeLists.txt", "-Xptxas"),
-    ("Makefile", "NVCC ?="),
-    ("Makefile", "-gencode"),
-    ("python/setup.py", "CUDAExtension("),
-    ("python/setup.py", "-gencode"),
+CONVERTED = [
+    ("CMakeLists.txt", "LANGUAGES CXX CUDA", "AMF1510"),
+    ("CMakeLists.txt", "LANGUAGES CXX CUDA", "AMF1512"),
+    ("CMakeLists.txt", "find_package(CUDAToolkit", "AMF1517"),
+    ("CMakeLists.txt", "-Xptxas", "AMF1513"),
+    ("CMakeLists.txt", "CUDA::cublas", "AMF1511"),
+    ("Makefile", "NVCC ?=", "AMF1515"),
+    ("Makefile", "-lineinfo", "AMF1513"),
+    ("Makefile", "-lcublas", "AMF1511"),
+    ("python/setup.py", "-gencode", "AMF1512"),
+    ("python/setup.py", "--expt-relaxed-constexpr", "AMF1513"),
 ]
 
 
-@pytest.mark.parametrize(("path", "marker"), BUILD)
-def test_build_files_are_read(migrated: Migrated, path: str, marker: str) -> None:
-    assert migrated.at(path, line_of(path, marker))
+@pytest.mark.parametrize(("path", "marker", "rule"), CONVERTED)
+def test_conversions_of_build_scripts_are_recorded(migrated: Migrated, path: str, marker: str, rule: str) -> None:
+    assert rule in {finding["id"] for finding in migrated.at(path, line_of(path, marker))}
+
+
+def test_what_is_left_to_do_in_build_scripts_is_named(migrated: Migrated) -> None:
+    assert migrated.at("python/setup.py", line_of("python/setup.py", "CUDAExtension("))
+    left = {"AMF1501", "AMF1502", "AMF1503", "AMF1504", "AMF1505"}
+    assert [finding for finding in migrated.findings if finding["id"] in left] == []
+
+
+def test_the_cmake_project_configures_and_its_portable_part_builds(migrated: Migrated, tmp_path: Path) -> None:
+    build = tmp_path / "build"
+    configure(migrated.tree, build)
+    process.run([cmake(), "--build", str(build), "--target", "fusedops_rows"], timeout=600)
+    objects = build / "CMakeFiles" / "fusedops_rows.dir" / "src"
+    assert {path.name for path in objects.iterdir()} >= {"reduce.cu.o", "rmsnorm.cu.o", "softmax.cu.o"}
+    assert targets_of(objects / "reduce.cu.o") == set(TARGETS)
+
+
+def test_the_makefile_builds_for_the_targets_of_the_run_or_others(migrated: Migrated, tmp_path: Path) -> None:
+    for build, argument, targets in (("a", "", set(TARGETS)), ("b", "HIP_ARCH=gfx90a", {"gfx90a"})):
+        argv = ["make", "-C", str(migrated.tree), f"BUILD={tmp_path / build}", argument, f"{tmp_path / build}/reduce.o"]
+        process.run([word for word in argv if word], env=hipcc_environment(), timeout=600)
+        assert targets_of(tmp_path / build / "reduce.o") == targets
 
 
 def test_no_file_is_lost_and_no_cuda_call_is_left(migrated: Migrated) -> None:

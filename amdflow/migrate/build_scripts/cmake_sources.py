@@ -20,6 +20,7 @@ _NO_SOURCES = frozenset(
     }
 )  # fmt: skip
 _SOURCE = re.compile(r"[^\s;$<>:]*(?:\$\{\w+\}[^\s;$<>:]*)*\.cu")
+_LIST = "hip_sources"
 _VARIABLE = re.compile(r"\$\{(\w+)\}")
 
 
@@ -35,6 +36,9 @@ def mark_sources(command: Command, commands: Sequence[Command], *, has_sources: 
             for value in command.values[1:]
             if (match := _VARIABLE.fullmatch(value)) and _may_hold_sources(match.group(1), commands)
         ]
+    marked = _marked_already(commands)
+    if marked.issuperset((*named, *variables)):
+        return []
     if variables:
         return [
             f"set(hip_sources {' '.join([*named, *variables])})",
@@ -42,6 +46,16 @@ def mark_sources(command: Command, commands: Sequence[Command], *, has_sources: 
             "set_source_files_properties(${hip_sources} PROPERTIES LANGUAGE HIP)",
         ]
     return [f"set_source_files_properties({' '.join(named)} PROPERTIES LANGUAGE HIP)"] if named else []
+
+
+def _marked_already(commands: Sequence[Command]) -> set[str]:
+    return {
+        value
+        for command in commands
+        if (command.name == "set_source_files_properties" and "HIP" in command.values)
+        or (command.name == "set" and command.first == _LIST)
+        for value in command.values
+    }
 
 
 def _may_hold_sources(name: str, commands: Sequence[Command], depth: int = 4) -> bool:

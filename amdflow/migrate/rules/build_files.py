@@ -8,21 +8,22 @@ from pathlib import PurePosixPath
 
 from amdflow.migrate.rules.detect import Match
 from amdflow.migrate.rules.model import BuildPattern, Rule
+from amdflow.migrate.scan import is_cmake_file, is_makefile
 
-_OTHER_NAMES = frozenset({"meson.build", "pyproject.toml", "BUILD", "BUILD.bazel", "WORKSPACE", "MODULE.bazel"})
+_OTHER = re.compile(r"meson\.build|pyproject\.toml|BUILD(?:\.bazel)?|WORKSPACE|MODULE\.bazel|.+\.bzl")
 _COMMENT = re.compile(r"(?<![\\\w$({])#.*$")
 
 
 def kind_of(name: str) -> str:
     """``cmake``, ``make``, ``setup.py``, ``other`` (Meson, Bazel, pyproject.toml), or empty for a file that holds data."""
-    path = PurePosixPath(name)
-    if path.name == "CMakeLists.txt" or path.suffix == ".cmake":
+    file = PurePosixPath(name).name
+    if is_cmake_file(file):
         return "cmake"
-    if path.name == "setup.py":
-        return "setup.py"
-    if path.name in _OTHER_NAMES or path.suffix == ".bzl":
-        return "other"
-    return "make" if path.suffix == ".mk" or path.name.lower().endswith("makefile") else ""
+    if is_makefile(file):
+        return "make"
+    if file == "setup.py":
+        return file
+    return "other" if _OTHER.fullmatch(file) else ""
 
 
 def detect_in_build_file(name: str, text: str, rules: Iterable[Rule]) -> list[Match]:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from amdflow.errors import UsageError
-from amdflow.migrate.scan import Kind, scan
+from amdflow.migrate.scan import Kind, classify, scan
 
 
 def write(root: Path, *names: str) -> None:
@@ -30,6 +30,25 @@ def test_files_are_sorted_into_kinds(tmp_path: Path) -> None:
         "README.md": Kind.OTHER,
         "x.INL": Kind.HEADER,
     }
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        ("GNUmakefile", Kind.BUILD),
+        ("Makefile.cuda", Kind.BUILD),
+        ("src/flags.mak", Kind.BUILD),
+        ("cmake/FindX.cmake", Kind.BUILD),
+        ("config.cmake.in", Kind.BUILD),
+        ("meson.build", Kind.BUILD),
+        ("cuda/BUILD.bazel", Kind.BUILD),
+        ("Makefile.md", Kind.OTHER),
+        ("makefiles.txt", Kind.OTHER),
+        ("BUILDING", Kind.OTHER),
+    ],
+)
+def test_build_files_go_by_many_names(name: str, kind: Kind) -> None:
+    assert classify(name) is kind
 
 
 def test_odd_names_are_taken(tmp_path: Path) -> None:

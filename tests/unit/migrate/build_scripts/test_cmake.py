@@ -223,6 +223,11 @@ def test_what_is_not_understood_is_left_alone(text: str) -> None:
     assert cmake(text) == text
 
 
+@pytest.mark.parametrize("text", ["add_library(k a.cu)\n", "file(GLOB S *.cu)\nadd_library(k ${S})\nproject(a CUDA)\n"])
+def test_a_converted_file_is_converted_already(text: str) -> None:
+    assert cmake(cmake(text)) == cmake(text)
+
+
 def test_places_and_line_endings() -> None:
     text = "# one\r\nproject(a\r\n  LANGUAGES CUDA)\r\nset(CMAKE_CUDA_STANDARD 17)\r\n"
     done = convert_cmake("CMakeLists.txt", text, TABLES, TARGETS, tree=CMakeTree({"CMakeLists.txt": text}, [], TABLES))
