@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from amdflow.findings import Effort, Finding, Severity
+from amdflow.migrate.third_party import owner
 
 COMPILE_ERROR, MISSING_HEADER, LEFT_OVER_API = "AMF1002", "AMF1004", "AMF1001"
 _ERROR = re.compile(
@@ -118,19 +120,7 @@ def _finding(cause: _Cause, original_line: Callable[[str, int], int]) -> Finding
         f" ({_count(len(places), 'place')}, {_count(len(units), 'unit')})" if len(places) > 1 or len(units) > 1 else ""
     )
     if missing:
-        header = missing["header"]
-        return Finding(
-            MISSING_HEADER,
-            Severity.COMPILE,
-            f"header {header} is not found{also}",
-            first_path,
-            first_line,
-            title="Header not found",
-            effort=Effort.HOURS,
-            targets=targets,
-            fix=f"Install the ROCm build of the library that holds {header}, name its folder with --extra-arg -I<folder>, or replace what is used of it.",
-            extra=extra | {"header": header},
-        )
+        return _missing(missing["header"], also, first_path, first_line, targets, extra)
     column = cause.problems[0].column
     return Finding(
         COMPILE_ERROR,
@@ -144,6 +134,46 @@ def _finding(cause: _Cause, original_line: Callable[[str, int], int]) -> Finding
         targets=targets,
         extra=extra,
     )
+
+
+def _missing(header: str, also: str, path: str, line: int, targets: tuple[str, ...], extra: dict[str, Any]) -> Finding:
+    library = owner(header)
+    whose = f", of {library.name}," if library else ""
+    advice = (
+        library.advice
+        if library
+        else f"Install the ROCm build of the library that holds {header}, name its folder with --extra-arg=-I<folder>, or replace what is used of it."
+    )
+    return Finding(
+        MISSING_HEADER,
+        Severity.COMPILE,
+        f"header {header}{whose} is not found{also}",
+        path,
+        line,
+        title="Header not found",
+        effort=Effort.HOURS,
+        targets=targets,
+        fix=advice,
+        extra=extra | {"header": header},
+    )
+
+
+def missing_in_translation(reasons: Mapping[str, str], settled: Collection[str]) -> list[Finding]:
+    """Headers that hipify-clang did not find, one finding each, for a run that compiles nothing.
+
+    ``reasons`` says by file why it was translated as text; ``settled`` are headers that the translation replaces.
+    """
+    files: dict[str, list[str]] = {}
+    for name, reason in sorted(reasons.items()):
+        for match in _MISSING.finditer(reason):
+            if match["header"] not in settled:
+                files.setdefault(match["header"], []).append(name)
+    found = []
+    for header, names in sorted(files.items(), key=lambda item: (-len(item[1]), item[0])):
+        also = f" ({_count(len(names), 'file')})" if len(names) > 1 else ""
+        extra = {"count": len(names), "units": [], "places": [f"{name}:0" for name in names[:_PLACES_KEPT]]}
+        found.append(_missing(header, also, names[0], 0, (), extra))
+    return found
 
 
 def _count(number: int, word: str) -> str:

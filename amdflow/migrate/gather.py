@@ -10,7 +10,7 @@ from typing import Any
 
 from amdflow.findings import Finding, Severity
 from amdflow.migrate.compile_check import FAILED, OK
-from amdflow.migrate.diagnostics import COMPILE_ERROR, read_problems, root_causes
+from amdflow.migrate.diagnostics import COMPILE_ERROR, missing_in_translation, read_problems, root_causes
 from amdflow.migrate.figures import Figures
 from amdflow.migrate.hazards import WHOLE_FILE, settle
 from amdflow.migrate.lexer import mask
@@ -170,6 +170,9 @@ def _conversion_findings(figures: Figures) -> list[Finding]:
         found += [_from_rule(figures, STRAY_MARKER, name, stray.line, stray.message) for stray in kept.strays]
     for name, done in figures.translations.items():
         found += _tool_messages(figures, name, done)
+    if not figures.results:
+        reasons = {name: done.reason for name, done in figures.translations.items() if done.method is Method.TEXT}
+        found += missing_in_translation(reasons, {*migration.api.headers, *migration.job.catalogue.supplement.headers})
     return found
 
 

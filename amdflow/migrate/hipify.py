@@ -12,6 +12,8 @@ from amdflow import process
 from amdflow.migrate.build_flags import DEFAULT_STANDARD, Flags
 from amdflow.migrate.text import decode
 
+RELOCATABLE = "-fgpu-rdc"
+"""nvcc takes kernel launches in device code with it; nothing else of what is parsed depends on it."""
 _TIME_LIMIT_SECONDS = 300.0
 _DIAGNOSTIC = re.compile(
     r"^(?P<path>.+?):(?P<line>\d+):(?P<column>\d+): (?P<kind>warning|error|fatal error): (?P<text>.*)$"
@@ -81,7 +83,7 @@ class Hipify:
     def command(self, question: Question, output: Path) -> list[str]:
         """The argv for one file."""
         flags = question.flags
-        clang = [f"-std={flags.standard or DEFAULT_STANDARD}", "-ferror-limit=1", "-Wno-everything"]
+        clang = [f"-std={flags.standard or DEFAULT_STANDARD}", "-ferror-limit=1", "-Wno-everything", RELOCATABLE]
         clang += question.precompiled
         clang += [f"-D{macro}" for macro in flags.macros]
         clang += [word for name in flags.forced for word in ("-include", name)]

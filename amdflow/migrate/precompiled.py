@@ -7,6 +7,7 @@ same answer with and without it.
 from __future__ import annotations
 
 import os
+import shutil
 import threading
 from collections import Counter
 from collections.abc import Sequence
@@ -15,7 +16,7 @@ from pathlib import Path
 from amdflow import process
 from amdflow.files import sha256_text
 from amdflow.migrate.build_flags import DEFAULT_STANDARD, Flags
-from amdflow.migrate.hipify import Hipify, Question
+from amdflow.migrate.hipify import RELOCATABLE, Hipify, Question
 
 _WORTH_IT_AFTER = 4
 """Files of one standard; making it costs about three of them."""
@@ -78,10 +79,11 @@ class Precompiled:
         if done.returncode or not draft.is_file() or not self._proven(draft, folder, standard):
             draft.write_bytes(b"")
         os.replace(draft, header)
+        shutil.rmtree(folder)
         return self._found(header)
 
     def _command(self, empty: Path, output: Path, standard: str) -> list[str]:
-        words = [str(self._tool.clang), "-x", "cuda", "--cuda-host-only", "-nocudalib", f"-std={standard}"]
+        words = [str(self._tool.clang), "-x", "cuda", "--cuda-host-only", "-nocudalib", RELOCATABLE, f"-std={standard}"]
         for option in self._tool.options:
             name, _equals, value = option.partition("=")
             if name == "--extra-arg":

@@ -25,7 +25,7 @@ from amdflow.migrate.text import encode, line_ending, with_line_ending
 from amdflow.migrate.workers import in_parallel
 from amdflow.pipeline.stage import Run
 
-VERSION = "2"
+VERSION = "3"
 """Raise it when the same tool output would be used otherwise."""
 HIPIFY_LIMIT_BYTES = 4_000_000
 _CUDA = re.compile(
