@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from amdflow.migrate.rules import branch_checks, kernel_checks, memory_checks, warp_checks
+from amdflow.migrate.rules import branch_checks, capability_checks, kernel_checks, memory_checks, warp_checks
 from amdflow.migrate.syntax import Source
 
 CHECKS: dict[str, Callable[[Source], Iterator[tuple[int, str]]]] = {
     check.__name__: check
     for check in (
         branch_checks.kernel_gone,
+        capability_checks.capability_decides,
+        capability_checks.capability_refuses,
         kernel_checks.block_of_one_warp_wide,
         kernel_checks.device_launch,
         kernel_checks.launch_bounds_minimum,

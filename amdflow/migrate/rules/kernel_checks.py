@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 from amdflow.migrate.syntax import Source, enclosing_function, is_device, text_of
 
@@ -15,6 +15,12 @@ _OPERATOR = re.compile(
     rf"\s*\w*\s*,\s*(?:const\s+)?(?P<right>{_VECTOR})[^)]*\)"
 )
 _USES_LANES = re.compile(r"__(?:shfl|ballot|any|all|activemask|syncwarp)|\bwarp_?reduce", re.IGNORECASE)
+_VALUES = (
+    re.compile(r"^[ \t]*#[ \t]*define[ \t]+(\w+)[ \t]+([^\n]*)", re.MULTILINE),
+    re.compile(r"\b(\w+)\s*=(?!=)\s*([^;,{}]+)(?=[;,}])"),
+)
+_DIM3 = re.compile(r"\bdim3\s+[^;]*;")
+_MADE = re.compile(r"\b(\w+)\s*[({]([^(){};]*)[)}]")
 _BLOCK_OF_WARP = re.compile(r"\bdim3\s+\w+\s*[({]\s*(?:32|k?_?WARP_?SIZE)\s*[,)}]", re.IGNORECASE)
 
 
@@ -67,11 +73,33 @@ def vector_operator(source: Source) -> Found:
 
 
 def small_block(source: Source) -> Found:
-    """A launch with blocks of 32 threads."""
+    """A launch with blocks of 32 threads, written out or through a constant, a variable or a dim3 of this file."""
+    named: set[str] | None = None
     for place in source.of("kernel_call_syntax"):
         given = [child for child in place.node.named_children if child.type != "comment"]
-        if len(given) > 1 and text_of(given[1]) == "32":
+        if len(given) < 2:
+            continue
+        named = _names_of_32(source.masked) if named is None else named
+        if _is_32(text_of(given[1]), named):
             yield place.node.start_byte + place.offset, text_of(place.node)
+
+
+def _names_of_32(masked: str) -> set[str]:
+    """Names that are 32 wherever this file gives them a value; a dim3 of 32 threads counts."""
+    given = [found for pattern in _VALUES for found in pattern.findall(masked)]
+    given += [found for statement in _DIM3.findall(masked) for found in _MADE.findall(statement)]
+    found: set[str] = set()
+    for _chain in range(3):
+        values: dict[str, list[bool]] = {}
+        for name, value in given:
+            values.setdefault(name, []).append(_is_32(value.strip(), found))
+        found = {name for name, known in values.items() if all(known)}
+    return found
+
+
+def _is_32(value: str, named: Collection[str]) -> bool:
+    bare = re.sub(r"^dim3\s*[({]|(?:,\s*1[uU]?\s*)+\)?$|[(){}]", "", value).strip()
+    return bare in named or bool(re.fullmatch(r"32[uU]?|0x20", bare))
 
 
 def block_of_one_warp_wide(source: Source) -> Found:

@@ -89,6 +89,26 @@ __global__ void gemm(const half* a, float* c) {
     assert [(region["line"], region["kind"]) for region in regions] == [(2, "wmma")]
 
 
+def test_blocks_of_32_threads_are_seen_through_names() -> None:
+    code = """#define THREADS 32
+const int kTwice = 2 * THREADS;
+void f(int n) {
+  dim3 grid(n / 4, 2), block(THREADS, 1, 1), other(THREADS, 4);
+  int threads = THREADS;
+  int varying = 32;
+  varying = 64;
+  k<<<grid, block>>>(n);
+  k<<<n, threads>>>(n);
+  k<<<n, dim3(32)>>>(n);
+  k<<<n, THREADS, 0, stream>>>(n);
+  k<<<grid, other>>>(n);
+  k<<<32, kTwice>>>(n);
+  k<<<n, varying>>>(n);
+}
+"""
+    assert [finding.line for finding in findings(code) if finding.id == "AMF1119"] == [8, 9, 10, 11]
+
+
 def test_scanning_stays_linear() -> None:
     block = (
         "__global__ void k{n}(int* x) {{ int lane = threadIdx.x & 31; x[lane] = __shfl_sync(0xffffffff, lane, 0); }}\n"

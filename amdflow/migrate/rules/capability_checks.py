@@ -1,0 +1,68 @@
+"""Checks on what programs do with a GPU's compute capability. Each yields byte offset and text of what it finds."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator
+
+from amdflow.migrate.syntax import Source, arguments, callee, enclosing_function, text_of
+
+Found = Iterator[tuple[int, str]]
+_PROPERTIES = re.compile(r"\bcudaDeviceProp\s*(?:&|\*|const|\s)*(\w+)")
+_TELLING = re.compile(r"\b(?:compute_?capability|sm_?version|sm_?arch|cc_?major|sm_?major)\b", re.IGNORECASE)
+_ATTRIBUTE = re.compile(r"cudaDevAttrComputeCapability|COMPUTE_CAPABILITY_M(?:AJOR|INOR)")
+_ASKS = re.compile(r"cu(?:da)?DeviceGetAttribute|cuDeviceComputeCapability")
+_NAME = re.compile(r"[A-Za-z_]\w*")
+
+
+def capability_decides(source: Source) -> Found:
+    """A comparison or a calculation with the numbers, except for a test that only turns old GPUs away."""
+    yield from _uses(source, (">", ">=", "==", "!=", "*"))
+
+
+def capability_refuses(source: Source) -> Found:
+    """A test that turns away what is older."""
+    yield from _uses(source, ("<", "<="))
+
+
+def _uses(source: Source, operators: Collection[str]) -> Found:
+    objects = set(_PROPERTIES.findall(source.masked))
+    members = (
+        re.compile(
+            rf"\b(?:{'|'.join(map(re.escape, sorted(objects)))})\b\s*(?:\[[^\]]*\])?\s*(?:\.|->)\s*(?:major|minor)\b"
+        )
+        if objects
+        else None
+    )
+    variables = _variables(source)
+    for place in source.of("binary_expression"):
+        sign = text_of(place.node.child_by_field_name("operator"))
+        if sign not in operators:
+            continue
+        left = text_of(place.node.child_by_field_name("left"))
+        right = text_of(place.node.child_by_field_name("right"))
+        if sign != "*" and not re.fullmatch(r"\(?\w+\)?", right):
+            continue
+        function = enclosing_function(place.node)
+        known = (function.start_byte if function is not None else -1, left.strip("()&* ")) in variables
+        if known or _TELLING.fullmatch(left) or (members is not None and members.fullmatch(left.strip("()"))):
+            yield place.node.start_byte + place.offset, text_of(place.node)
+
+
+def _variables(source: Source) -> set[tuple[int, str]]:
+    """(start of the function, name) of variables that a call fills with the numbers."""
+    found = set()
+    if not _ASKS.search(source.masked):
+        return found
+    for place in source.of("call_expression"):
+        if not _ASKS.fullmatch(callee(place.node)):
+            continue
+        given = [text_of(argument) for argument in arguments(place.node)]
+        both = callee(place.node) == "cuDeviceComputeCapability"
+        if both or any(_ATTRIBUTE.search(text) for text in given):
+            function = enclosing_function(place.node)
+            for text in given[: 2 if both else 1]:
+                name = _NAME.search(text)
+                if name:
+                    found.add((function.start_byte if function is not None else -1, name.group()))
+    return found
