@@ -239,7 +239,9 @@ class _CMakeFile:
         """CUDA's own variables where a command takes the name of one."""
         for argument in command.arguments if command.name in _NAMING else ():
             renamed = _VARIABLES.fullmatch(argument.text)
-            if renamed:
+            if argument.text in ("CUDAToolkit_INCLUDE_DIRS", "CUDA_INCLUDE_DIRS"):
+                yield self._rename(argument, "hip_INCLUDE_DIRS")
+            elif renamed:
                 yield self._rename(argument, f"CMAKE_HIP_{renamed.group(1)}")
 
     def _rename(self, argument: Argument, new: str) -> ScriptEdit:

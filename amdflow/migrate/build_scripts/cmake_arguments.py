@@ -26,7 +26,7 @@ _VARIABLES = (
     (re.compile(r"\$\{(?:CUDA_LIBRARIES|CUDA_CUDART_LIBRARY|CUDA_cudart_LIBRARY)\}"), "hip::host"),
     (
         re.compile(
-            r"\$\{(?:CUDA_(?:TOOLKIT_)?INCLUDE(?:_DIRS?)?|CUDAToolkit_INCLUDE_DIRS?|CMAKE_CUDA_TOOLKIT_INCLUDE_DIRECTORIES)\}"
+            r"\$\{(?:CUDA_INCLUDE_DIRS|CUDA_TOOLKIT_INCLUDE|CUDAToolkit_INCLUDE_DIRS|CMAKE_CUDA_TOOLKIT_INCLUDE_DIRECTORIES)\}"
             r"|\$\{CUDA_TOOLKIT_ROOT_DIR\}/include"
         ),
         "${hip_INCLUDE_DIRS}",

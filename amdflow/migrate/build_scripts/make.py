@@ -23,6 +23,7 @@ _ASSIGNMENT = re.compile(
 _CONDITION = re.compile(r"[ \t]*(?:else[ \t]+)?(?:ifeq|ifneq)\b")
 _COMMENT = re.compile(r"(?<!\\)#(?:[^\\\n]|\\[\s\S])*")
 _NVCC_WORD = r"nvcc(?=$|[\s\"'),;])"
+_NVCC = re.compile(rf"(?<![\w-]){_NVCC_WORD}")
 _TOOLKIT_NAME = r"CUDA_?(?:HOME|PATH|DIR|ROOT|INSTALL_PATH|INSTALL_DIR|TOOLKIT_PATH|TOOLKIT|ROOT_DIR|BASE|INSTALL)"
 _TOOLKIT_FOLDER = r"/(?:usr/local|opt)/cuda(?:-[\d.]+)?(?=[/\s\"']|$)"
 _DEFAULT_TOOLKIT = re.compile(rf"\s*(?:{_TOOLKIT_FOLDER})/?\s*")
@@ -79,12 +80,9 @@ class _Makefile:
 
     @cached_property
     def compilers(self) -> set[str]:
-        """Variables that hold nvcc."""
-        return {
-            name
-            for name, values in self.values.items()
-            if any(re.search(rf"(?<![\w-]){_NVCC_WORD}", value) for value in values)
-        }
+        """Variables that hold nvcc; NVCC does where another makefile defines it."""
+        holding = {name for name, values in self.values.items() if any(_NVCC.search(value) for value in values)}
+        return holding | ({"NVCC"} - self.values.keys())
 
     @cached_property
     def architecture_variables(self) -> set[str]:
@@ -164,7 +162,7 @@ class _Makefile:
         )
 
     def _is_nvcc(self, piece: _Piece) -> bool:
-        if re.search(rf"(?<![\w-]){_NVCC_WORD}", piece.text):
+        if _NVCC.search(piece.text):
             return True
         if any(
             re.search(rf"-arch[= ]\$[({{]{re.escape(name)}[)}}]", piece.text) for name in self.architecture_variables

@@ -198,6 +198,8 @@ def test_sources_are_marked_as_hip(before: str, after: str) -> None:
             "target_link_libraries(a PUBLIC CUDA::cudart CUDA::cudadevrt b)\n",
             "target_link_libraries(a PUBLIC hip::host b)\n",
         ),
+        ("list(GET CUDAToolkit_INCLUDE_DIRS 0 FIRST)\n", "list(GET hip_INCLUDE_DIRS 0 FIRST)\n"),
+        ("include_directories(${CUDA_INCLUDE_DIR})\n", "include_directories(${CUDA_INCLUDE_DIR})\n"),
         ("if(TARGET CUDA::cublas)\nendif()\n", "if(TARGET roc::hipblas)\nendif()\n"),
     ],
 )

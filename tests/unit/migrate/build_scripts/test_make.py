@@ -52,6 +52,18 @@ def test_the_compiler(before: str, after: str) -> None:
             f"{HIP_ARCH}NVFLAGS += --offload-arch=$(HIP_ARCH)\n",
         ),
         (
+            'NVFLAGS = -gencode arch=compute_70,code="sm_70,compute_70" -gencode=arch=compute_80,code=\\"sm_80,compute_80\\" -g\n',
+            f"{HIP_ARCH}NVFLAGS = --offload-arch=$(HIP_ARCH) -g\n",
+        ),
+        (
+            "G = $(foreach s,$(SMS),-gencode arch=compute_$(s),code=sm_$(s))\n",
+            f"{HIP_ARCH}G = $(foreach s,$(SMS),--offload-arch=$(HIP_ARCH))\n",
+        ),
+        (
+            "a.o: a.cu\n\t$(NVCC) -arch $(SM_OF_ANOTHER_FILE) -c a.cu\n",
+            f"{HIP_ARCH}a.o: a.cu\n\t$(NVCC) --offload-arch=$(HIP_ARCH) -c a.cu\n",
+        ),
+        (
             "HIP_ARCH = gfx908\nNVFLAGS = -arch=sm_80\n",
             "AMDFLOW_HIP_ARCH ?= gfx942,gfx1100\nHIP_ARCH = gfx908\nNVFLAGS = --offload-arch=$(AMDFLOW_HIP_ARCH)\n",
         ),
