@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any
 
 from amdflow import stages
 from amdflow.cli.context import Context
 from amdflow.errors import AmdflowError
+from amdflow.files import portable
 from amdflow.pipeline.manifest import Manifest, find_manifest
 from amdflow.pipeline.runner import Options, identify, judge
 from amdflow.pipeline.stage import Request
+from amdflow.report.progress import report_names
 
 
 @dataclass(frozen=True)
@@ -23,6 +26,8 @@ class Standing:
     took: str
     next_run: str
     fresh: bool
+    reports: tuple[str, ...] = ()
+    """Paths of its reports, relative to the current folder where they lie below it."""
 
     def to_json(self) -> dict[str, Any]:
         """Plain JSON values."""
@@ -66,6 +71,7 @@ def _one(context: Context, name: str) -> Standing:
         f"{manifest.timing.seconds:.1f} s" if manifest else "",
         next_run,
         fresh,
+        tuple(portable(destination.evidence / name, Path.cwd()) for name in report_names(destination.evidence)),
     )
 
 

@@ -29,6 +29,9 @@ def status(
         ("stage", "last result", "when", "took", "next run"),
         [(row.stage, row.result, row.ended, row.took, row.next_run) for row in rows],
     )
+    for row in rows:
+        if row.reports:
+            context.terminal.say(f"  {row.stage}: {', '.join(row.reports)}")
     context.terminal.data([row.to_json() for row in rows])
     if check and not all(row.fresh for row in rows):
         raise typer.Exit(ExitCode.STALE)

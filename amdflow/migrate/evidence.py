@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
+from dataclasses import asdict
 from typing import Any
 
 from amdflow.files import write_json
@@ -11,6 +12,7 @@ from amdflow.findings import Effort, Finding, Severity, count_by_severity
 from amdflow.migrate import compat
 from amdflow.migrate.annotate import annotate_all
 from amdflow.migrate.compile_check import OK
+from amdflow.migrate.dependencies import find_dependencies
 from amdflow.migrate.figures import Figures
 from amdflow.migrate.gather import all_findings
 from amdflow.migrate.records import produced
@@ -34,7 +36,16 @@ def report(figures: Figures) -> Outcome:
     run, job = migration.run_context, migration.job
     findings = all_findings(figures)
     files = _file_results(figures)
-    metrics = _metrics(figures, files, findings)
+    supplement = job.catalogue.supplement
+    dependencies = find_dependencies(
+        migration.texts,
+        migration.scripts.originals,
+        migration.api.unsupported,
+        {*supplement.names, *supplement.stand_ins},
+    )
+    metrics = _metrics(figures, files, findings) | {
+        "dependencies": [{key: value for key, value in asdict(item).items() if key != "where"} for item in dependencies]
+    }
     sources = LazyTexts(
         figures.finished, lambda name: (printable(migration.original(name)), printable(figures.finished[name].text))
     )
@@ -47,6 +58,7 @@ def report(figures: Figures) -> Outcome:
         sources,
         round(time.monotonic() - migration.started, 1),
         metrics,
+        dependencies,
     )
     write_html(document, run.scratch / "report.html")
     write_markdown(document, run.scratch / "report.md")

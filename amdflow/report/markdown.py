@@ -7,9 +7,9 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 
 from amdflow.findings import Finding, Severity
-from amdflow.report.effort import BASIS
+from amdflow.report.effort import BASIS, NOT_COUNTED
 from amdflow.report.migrated import MigrationReport
-from amdflow.report.readiness import MEANING, NOT_RUN, Readiness, Standing
+from amdflow.report.readiness import LIBRARY_STATES, MEANING, NOT_RUN, Readiness, Standing
 
 _SPECIAL = re.compile(r"([\\`*_{}\[\]<>()#+!|~&])")
 _BACKTICKS = re.compile(r"`+")
@@ -37,6 +37,9 @@ def migration_markdown(report: MigrationReport, standing: Standing) -> str:
             right=(1, 2, 3),
         ),
         BASIS,
+        f"Not counted: {NOT_COUNTED}",
+        *_effort_by_rule(standing),
+        *_libraries(report),
         "## Readiness",
         _folders(standing),
         "## Findings",
@@ -66,6 +69,36 @@ def table(columns: Sequence[str], rows: Sequence[Sequence[str]], *, right: Seque
     """A table; cells are Markdown already."""
     rule = ["---:" if index in right else "---" for index in range(len(columns))]
     return "\n".join("| " + " | ".join(row) + " |" for row in [columns, rule, *rows])
+
+
+def _effort_by_rule(standing: Standing) -> Iterator[str]:
+    rows = [
+        [escape(row.id), escape(row.title), row.effort, f"{row.first:,}", f"{row.repeats:,}", row.words()]
+        for row in standing.estimate.rules
+    ]
+    if rows:
+        yield table(["Rule", "What", "A fix takes", "First in a file", "Repeats", "Estimate"], rows, right=(3, 4, 5))
+
+
+def _libraries(report: MigrationReport) -> Iterator[str]:
+    if not report.dependencies:
+        return
+    yield "## Libraries"
+    yield table(
+        ["Library", "On ROCm", "Status", "Files", "Uses", "Names that HIP lacks"],
+        [
+            [
+                escape(item.name),
+                escape(f"{item.stands}. {item.note}" if item.note else item.stands),
+                LIBRARY_STATES[item.status][0],
+                f"{item.files:,}",
+                f"{item.uses:,}",
+                ", ".join(map(code, item.gaps)) or "none that is used",
+            ]
+            for item in report.dependencies
+        ],
+        right=(3, 4),
+    )
 
 
 def _folders(standing: Standing) -> str:

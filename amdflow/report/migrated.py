@@ -25,6 +25,23 @@ class FileResult:
     notes: Sequence[str] = ()
 
 
+@dataclass(frozen=True)
+class Dependency:
+    """A library that the tree uses. ``status`` is ``drop-in``, ``renamed``, ``partial`` or ``none``.
+
+    ``files`` and ``uses`` are counts, ``where`` names some of the files, ``gaps`` maps names that HIP lacks to their uses.
+    """
+
+    name: str
+    stands: str
+    status: str
+    note: str = ""
+    files: int = 0
+    uses: int = 0
+    where: Sequence[str] = ()
+    gaps: Mapping[str, int] = field(default_factory=dict)
+
+
 class LazyTexts(Mapping[str, tuple[str, str]]):
     """(original text, migrated text) by path, from ``read`` each time one is asked for."""
 
@@ -60,3 +77,4 @@ class MigrationReport:
     sources: Mapping[str, tuple[str, str]] = field(default_factory=dict)
     seconds: float = 0.0
     metrics: Mapping[str, Any] = field(default_factory=dict)
+    dependencies: Sequence[Dependency] = ()

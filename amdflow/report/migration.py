@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -11,11 +11,11 @@ from amdflow import __version__
 from amdflow.files import write_atomic
 from amdflow.findings import Finding, Severity
 from amdflow.report.difference import segments
-from amdflow.report.effort import BASIS
+from amdflow.report.effort import BASIS, NOT_COUNTED
 from amdflow.report.markdown import migration_markdown
 from amdflow.report.migrated import FileResult, LazyTexts, MigrationReport
 from amdflow.report.page import packed, write_page
-from amdflow.report.readiness import MEANING, NEEDS_A_PERSON, NOT_RUN, Readiness, Standing, standing
+from amdflow.report.readiness import LIBRARY_STATES, MEANING, NEEDS_A_PERSON, NOT_RUN, Readiness, Standing, standing
 
 __all__ = ["FileResult", "LazyTexts", "MigrationReport", "write_html", "write_markdown"]
 
@@ -46,6 +46,8 @@ def write_html(report: MigrationReport, path: Path) -> None:
         meaning=MEANING,
         not_run=NOT_RUN,
         basis=BASIS,
+        not_counted=NOT_COUNTED,
+        library_states=LIBRARY_STATES,
         methods=sorted(methods.items(), key=lambda item: (-item[1], item[0])),
         metrics=scalars(report.metrics),
         differences=differences,
@@ -111,9 +113,12 @@ def _data(
     )
     worst_first = {state: rank for rank, state in enumerate(Readiness)}
     files = sorted(report.files, key=lambda file: (worst_first[figures.readiness[file.path]], file.path))
+    shared: dict[str, int] = {}
+    rows = [_finding(finding, lambda text: shared.setdefault(text, len(shared))) for finding in findings]
     return {
         "targets": list(report.targets),
-        "findings": [_finding(finding) for finding in findings],
+        "texts": list(shared),
+        "findings": rows,
         "files": [
             {
                 "p": file.path,
@@ -130,16 +135,17 @@ def _data(
     }
 
 
-def _finding(finding: Finding) -> dict[str, Any]:
+def _finding(finding: Finding, index_of: Callable[[str], int]) -> dict[str, Any]:
+    """Texts that many findings share are kept once, ``t`` and ``f`` are their numbers."""
     return {
         "i": finding.id,
         "s": finding.severity,
-        "t": finding.title,
+        "t": index_of(finding.title),
         "m": finding.message,
         "p": finding.path,
         "l": finding.line,
         "e": finding.effort,
-        "f": finding.fix,
+        "f": index_of(finding.fix),
         "c": finding.snippet,
         "g": list(finding.targets),
     }

@@ -12,6 +12,7 @@ from amdflow.findings import Finding, Severity
 from amdflow.pipeline.freshness import outputs_digest
 from amdflow.pipeline.manifest import ATTEMPT_NAME, MANIFEST_NAME, Manifest, Status, read_manifest
 
+REPORTS = ("report.html", "report.md", "report.sarif")
 NOT_RUN, UNREADABLE = "not run", "unreadable"
 _WORST_FIRST = {severity: rank for rank, severity in enumerate(Severity)}
 
@@ -44,6 +45,11 @@ class StageView:
     def good(self) -> bool:
         """Whether the last attempt ended well."""
         return self.last is not None and self.last.status.good
+
+
+def report_names(folder: Path) -> list[str]:
+    """The reports that a stage left in its folder, the one for people first."""
+    return [name for name in REPORTS if (folder / name).is_file()]
 
 
 def read_stages(workdir: Path) -> list[StageView]:

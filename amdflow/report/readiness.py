@@ -21,6 +21,13 @@ MEANING: dict[Severity, tuple[str, str]] = {
     Severity.NOTE: ("is good to know", "are good to know"),
 }
 """What a severity means, for one finding and for several."""
+LIBRARY_STATES: dict[str, tuple[str, str]] = {
+    "none": ("no counterpart", "nothing takes its place call by call: the part is written anew or left out"),
+    "partial": ("partial", "a counterpart that lacks some of it, or differs"),
+    "renamed": ("renamed", "the same calls under other names, which the migration has put in"),
+    "drop-in": ("drop-in", "the same names: only the build changes"),
+}
+"""What a library's status means, in a word and in words."""
 NOT_RUN = "Compiled is not the same as correct: no migrated code was run on a GPU for this report."
 
 

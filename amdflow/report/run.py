@@ -17,7 +17,7 @@ from amdflow.pipeline.freshness import flatten
 from amdflow.pipeline.manifest import CommandRecord, Manifest
 from amdflow.report.metrics import Shown, Table, plain, show, table, words
 from amdflow.report.page import write_page
-from amdflow.report.progress import NOT_RUN, UNREADABLE, StageView, read_stages
+from amdflow.report.progress import NOT_RUN, UNREADABLE, StageView, read_stages, report_names
 from amdflow.report.readiness import MEANING, NEEDS_A_PERSON, join_words
 
 PURPOSE = {
@@ -42,7 +42,8 @@ class Section:
     """Shell-quoted words and the record; what failed comes first."""
     settings: Sequence[tuple[str, str, str]]
     """Key, value, where it came from."""
-    report_link: str
+    report_links: Sequence[tuple[str, str]]
+    """Name and address of each report that the stage left."""
 
 
 def write_run_report(workdir: Path, path: Path) -> None:
@@ -143,7 +144,6 @@ def _needs_a_person(view: StageView) -> int:
 def _section(view: StageView, page_folder: Path) -> Section:
     last = view.last
     commands = sorted(last.commands, key=lambda command: command.exit_code == 0) if last else []
-    report = view.folder / "report.html"
     return Section(
         view,
         show(view.manifest.metrics) if view.manifest else Shown(),
@@ -154,7 +154,10 @@ def _section(view: StageView, page_folder: Path) -> Section:
         ]
         if last
         else [],
-        quote(Path(os.path.relpath(report.absolute(), page_folder)).as_posix()) if report.is_file() else "",
+        [
+            (name, quote(Path(os.path.relpath((view.folder / name).absolute(), page_folder)).as_posix()))
+            for name in report_names(view.folder)
+        ],
     )
 
 

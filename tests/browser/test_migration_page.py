@@ -271,6 +271,49 @@ def test_pages_turn(open_page: Open, large: Path) -> None:
     expect(pager).to_contain_text("1 to 50 of 1,000 (of 5,000)")
 
 
+def test_libraries_say_what_stands_for_them_and_lead_to_the_findings(open_page: Open, small: Path) -> None:
+    page = open_page(small)
+    rows_of = page.locator("#library-table tbody tr")
+    assert rows_of.locator(".tag").all_inner_texts() == ["partial", "drop-in"]
+    expect(rows_of.first).to_contain_text("MIOpen")
+    rows_of.first.get_by_role("button", name="cudnnFoo").click()
+    assert page.get_by_label("Search the findings").input_value() == "cudnnFoo"
+    rows_of.first.get_by_text("where").click()
+    rows_of.first.get_by_role("button", name="src/b.cu").click()
+    expect(page.get_by_role("heading", name="src/b.cu")).to_be_visible()
+
+
+def test_the_estimate_is_broken_down_and_leads_to_its_findings(open_page: Open, small: Path) -> None:
+    page = open_page(small)
+    lines = page.locator("#effort-table tbody tr")
+    assert lines.locator("th button").all_inner_texts() == ["AMF1002", "AMF1001"]
+    expect(lines.first).to_contain_text("1 to 6 hours")
+    lines.first.get_by_role("button", name="AMF1002").click()
+    assert rows(page) == ["silent"]
+    expect(page.get_by_text("Not counted:")).to_be_visible()
+
+
+def test_one_row_is_in_the_tab_order_and_arrows_move_it(open_page: Open, small: Path) -> None:
+    page = open_page(small)
+    stops = page.locator("#finding-table tr[tabindex='0']")
+    expect(stops).to_have_count(1)
+    stops.first.focus()
+    page.keyboard.press("ArrowDown")
+    expect(stops).to_have_count(1)
+    expect(stops.first).to_be_focused()
+    expect(stops.first).to_contain_text("Inline PTX")
+    page.keyboard.press(" ")
+    expect(stops.first).to_have_attribute("aria-expanded", "true")
+    page.keyboard.press("Escape")
+    expect(page.locator("tr.more")).to_have_count(0)
+    page.keyboard.press("p")
+    expect(stops.first).to_contain_text("Warp size")
+    page.locator("body").press("Tab")
+    page.goto(page.url.split("#")[0])
+    page.keyboard.press("Tab")
+    expect(page.get_by_role("link", name="Skip to the content")).to_be_focused()
+
+
 def processor_milliseconds(page: Page, action: str) -> float:
     """What an action costs the page until it is drawn: script, style, layout and paint on its main thread, other programs not counted."""
     session = page.context.new_cdp_session(page)
@@ -296,6 +339,23 @@ ACTIONS = {
     "details": "document.querySelectorAll('.finding')[7].click()",
     "side by side": "document.querySelector('.finding .path button').click()",
 }
+
+
+def test_a_long_file_is_drawn_where_it_is_looked_at_first(open_page: Open, tmp_path: Path) -> None:
+    count = 6_000
+    before = "".join(f"cudaFree(pointer_{number});\n" for number in range(count))
+    finding = replace(WARP, path="long.cu", line=1_500)
+    write_html(
+        MigrationReport(
+            "s", ["gfx942"], {}, [unit("long.cu")], [finding], {"long.cu": (before, before.replace("cuda", "hip"))}
+        ),
+        tmp_path / "r.html",
+    )
+    page = open_page(tmp_path / "r.html")
+    cost = processor_milliseconds(page, "document.querySelector('.finding .path button').click()")
+    expect(page.locator("#diff .row.target .c0")).to_have_text("cudaFree(pointer_1499);")
+    expect(page.locator("#diff .row.edit")).to_have_count(count, timeout=30_000)
+    assert cost < 200
 
 
 def test_five_thousand_findings_answer_within_a_fifth_of_a_second(open_page: Open, large: Path) -> None:

@@ -1,9 +1,9 @@
 "use strict";
 // The side-by-side view of one file, drawn from its own JSON element when it is opened.
 const Diff = (() => {
-  const KEEP = 4, FOLD_FROM = 14, WORDS = /[A-Za-z0-9_]+|\s+|[^A-Za-z0-9_\s]/g, WORD_LIMIT = 240;
+  const KEEP = 4, FOLD_FROM = 14, PIECE = 400, WORDS = /[A-Za-z0-9_]+|\s+|[^A-Za-z0-9_\s]/g, WORD_LIMIT = 240;
   const dialog = $("#compare"), body = $("#diff");
-  let stops = [], at = -1, opener = null, wanted = "";
+  let stops = [], at = -1, opener = null, wanted = "", drawing = 0, counted = 0;
 
   // Longest common subsequence over words, good for one line of code.
   function changedWords(before, after) {
@@ -44,12 +44,12 @@ const Diff = (() => {
     return row("same", segment.a + index, words, segment.b + index, words);
   };
 
-  function editRows(segment) {
-    return Array.from({ length: Math.max(segment.o.length, segment.n.length) }, (_, index) => {
+  function* editRows(segment) {
+    for (let index = 0; index < Math.max(segment.o.length, segment.n.length); index++) {
       const old = segment.o[index], now = segment.n[index];
       const [left, right] = old !== undefined && now !== undefined ? changedWords(old, now) : [old === undefined ? null : [[old, false]], now === undefined ? null : [[now, false]]];
-      return row("edit", segment.a + index, left, segment.b + index, right);
-    });
+      yield row("edit", segment.a + index, left, segment.b + index, right);
+    }
   }
 
   function remark(finding) {
@@ -91,23 +91,52 @@ const Diff = (() => {
     } }, `Show ${to - from} unchanged lines`);
   }
 
-  function draw(segments, findings, labels) {
-    const remarks = new Map();
-    for (const finding of findings) remarks.set(finding.l, [...(remarks.get(finding.l) || []), finding]);
-    const nodes = [el("div", { class: "row head" }, el("span", {}, labels[0]), el("span", {}, labels[1])), ...(remarks.get(0) || []).map(remark)];
-    remarks.delete(0);
-    segments.forEach((segment, index) => {
-      if (segment.k === "-") nodes.push(el("div", { class: "fold" }, `${segment.c} unchanged lines, left out of this page`));
-      else if (segment.k === "~") for (const node of editRows(segment)) nodes.push(...withRemarks(node, remarks));
-      else nodes.push(...sameSegment(segment, remarks, index === 0, index === segments.length - 1));
-    });
-    for (const rest of remarks.values()) nodes.push(...rest.map(remark));
-    body.replaceChildren(...nodes);
+  function* nodesOf(segments, remarks) {
+    for (const [index, segment] of segments.entries()) {
+      if (segment.k === "-") yield el("div", { class: "fold" }, `${segment.c} unchanged lines, left out of this page`);
+      else if (segment.k === "~") for (const node of editRows(segment)) yield* withRemarks(node, remarks);
+      else yield* sameSegment(segment, remarks, index === 0, index === segments.length - 1);
+    }
+    for (const rest of remarks.values()) yield* rest.map(remark);
   }
 
+  // What is looked at first is drawn at once, the rest of a long file in pieces.
+  function draw(segments, findings, labels, line) {
+    const remarks = new Map(), drawn = ++drawing;
+    for (const finding of findings) remarks.set(finding.l, [...(remarks.get(finding.l) || []), finding]);
+    body.replaceChildren(el("div", { class: "row head" }, el("span", {}, labels[0]), el("span", {}, labels[1])), ...(remarks.get(0) || []).map(remark));
+    remarks.delete(0);
+    const nodes = nodesOf(segments, remarks);
+    function piece(least) {
+      const part = document.createDocumentFragment();
+      let count = 0, seen = !line;
+      for (let next = nodes.next(); !next.done; next = nodes.next()) {
+        part.append(next.value);
+        seen ||= next.value.dataset.line === String(line);
+        if (++count >= least && seen) break;
+      }
+      body.append(part);
+      return count >= least;
+    }
+    function rest() {
+      line = 0;
+      if (drawn !== drawing || !dialog.open) return;
+      const more = piece(PIECE * 2);
+      collectStops();
+      if (more) setTimeout(rest);
+    }
+    counted = 0;
+    stops = [];
+    if (piece(PIECE)) setTimeout(rest);
+  }
+
+  // Where "next" and "previous" lead; nodes that were looked at before are not looked at again.
   function collectStops() {
-    stops = [...body.children].filter((node, index, all) => node.classList.contains("marked") ||
-      (node.classList.contains("edit") && !all[index - 1].classList.contains("edit")));
+    const all = body.children;
+    for (; counted < all.length; counted++) {
+      const node = all[counted];
+      if (node.classList.contains("marked") || (node.classList.contains("edit") && !all[counted - 1].classList.contains("edit"))) stops.push(node);
+    }
   }
 
   function step(by) {
@@ -128,7 +157,7 @@ const Diff = (() => {
     remember({ file: file.p, line: line ? String(line) : "" });
     const segments = file.d < 0 ? null : await unpack("d" + file.d);
     if (wanted !== file.p) return;
-    if (segments) draw(segments, findings, [file.p, file.o || "not written"]);
+    if (segments) draw(segments, findings, ["CUDA: " + file.p, file.o ? "HIP: " + file.o : "not written"], line);
     else body.replaceChildren(...findings.map(remark), el("p", { class: "remark" }, "Nothing in this file was changed, or its text is not in this page."));
     if (!dialog.open) dialog.showModal();
     collectStops();

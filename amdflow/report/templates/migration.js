@@ -1,6 +1,7 @@
 "use strict";
 // Findings and files: filtered in memory, drawn one page at a time, so that thousands stay quick.
 const DATA = data("data"), PAGE = 50;
+for (const finding of DATA.findings) { finding.t = DATA.texts[finding.t]; finding.f = DATA.texts[finding.f]; }
 const fileOf = new Map(DATA.files.map((file) => [file.p, file]));
 const findingsOf = new Map();
 for (const finding of DATA.findings) findingsOf.has(finding.p) ? findingsOf.get(finding.p).push(finding) : findingsOf.set(finding.p, [finding]);
@@ -58,7 +59,7 @@ const Findings = (() => {
 
   function row(finding, index) {
     const known = fileOf.has(finding.p), label = finding.p + (finding.l ? ":" + finding.l : "");
-    return el("tr", { class: "finding", "data-index": index, onclick: (event) => { if (!event.target.closest("button")) select(index, true); } },
+    return el("tr", { class: "finding", "data-index": index, tabindex: "-1", "aria-expanded": "false", onfocus: () => mark(index), onclick: (event) => { if (!event.target.closest("button")) select(index, true); } },
       el("td", {}, el("span", { class: "tag " + finding.s }, finding.s)),
       el("td", { class: "what" }, el("span", { class: "title" }, ...prose(finding.t || finding.m)), " ", el("span", { class: "id" }, finding.i), finding.t && finding.m !== finding.t ? el("p", { class: "soft" }, ...prose(finding.m)) : null),
       el("td", { class: "path" }, known ? el("button", { type: "button", class: "link mono", onclick: () => { select(index, false); compare(finding.p, finding.l); } }, label) : el("code", {}, label)),
@@ -70,17 +71,31 @@ const Findings = (() => {
     const button = fileOf.has(finding.p) ? el("p", { class: "no-print" }, el("button", { type: "button", onclick: () => compare(finding.p, finding.l) }, "Show side by side")) : null;
     return el("tr", { class: "more" }, el("td", { colspan: "4" }, el("dl", { class: "facts" }, ...shown), button));
   }
-  function select(index, toggle) {
-    const line = $(`tr[data-index="${index}"]`, table);
-    if (!line) return;
-    $("tr.current", table)?.classList.remove("current");
+  // One row is in the tab order at a time; the arrow keys (and j, k) move between rows.
+  function mark(index) {
+    const line = $(`tr[data-index="${index}"]`, table), before = $("tr.current", table);
+    if (before) { before.classList.remove("current"); before.tabIndex = -1; }
+    if (!line) return null;
     line.classList.add("current");
+    line.tabIndex = 0;
     current = index;
-    if (!toggle) return;
-    if (line.nextElementSibling?.classList.contains("more")) line.nextElementSibling.remove();
-    else line.after(details(pages.shown[index]));
+    return line;
   }
-  const pages = list("findings", table, DATA.findings, row, () => { current = -1; });
+  function select(index, toggle) {
+    const line = mark(index);
+    if (!line || !toggle) return;
+    const open = line.nextElementSibling?.classList.contains("more");
+    open ? line.nextElementSibling.remove() : line.after(details(pages.shown[index]));
+    line.setAttribute("aria-expanded", String(!open));
+  }
+  function fold() {
+    for (const more of table.querySelectorAll("tr.more")) { more.previousElementSibling.setAttribute("aria-expanded", "false"); more.remove(); }
+  }
+  const pages = list("findings", table, DATA.findings, row, () => {
+    current = -1;
+    const first = $("tr.finding", table);
+    if (first) first.tabIndex = 0;
+  });
 
   function apply() {
     const words = search.value.toLowerCase().split(/\s+/).filter(Boolean), at = where.value;
@@ -91,7 +106,7 @@ const Findings = (() => {
   }
   function move(by) {
     const start = pages.page * PAGE, end = Math.min(pages.shown.length, start + PAGE) - 1;
-    select(Math.min(end, Math.max(start, current < 0 ? start : current + by)), false);
+    mark(Math.min(end, Math.max(start, current < 0 ? start : current + by)))?.focus({ preventScroll: true });
     $("tr.current", table)?.scrollIntoView({ block: "nearest" });
   }
 
@@ -109,7 +124,15 @@ const Findings = (() => {
   rule.value = place.get("rule") || "";
   where.value = place.get("where") || "";
   apply();
-  return { move, pages, open: () => select(current, true), current: () => pages.shown[current], focus: () => search.focus() };
+  function only(values) {
+    chosen.clear();
+    search.value = values.search || "";
+    rule.value = values.rule || "";
+    where.value = "";
+    apply();
+    $("#findings").scrollIntoView({ block: "start" });
+  }
+  return { move, pages, fold, only, open: () => select(current, true), current: () => pages.shown[current], focus: () => search.focus() };
 })();
 
 {
@@ -120,7 +143,7 @@ const Findings = (() => {
     return el("tr", {}, el("th", { class: "path" }, name, ...notes.map((note) => el("p", { class: "soft" }, note))),
       el("td", {}, el("span", { class: "tag " + file.r.replaceAll(" ", "-") }, file.r)),
       el("td", {}, file.m),
-      ...DATA.targets.map((target, index) => el("td", { "data-label": target }, file.t[index] === "ok" || file.t[index] === "failed" ? el("span", { class: "tag " + file.t[index] }, file.t[index]) : el("span", { class: "zero" }, file.t[index] || "not a unit"))),
+      ...DATA.targets.map((target, index) => el("td", { "data-label": target }, file.t[index] === "ok" || file.t[index] === "failed" ? el("span", { class: "tag " + file.t[index] }, file.t[index]) : el("span", { class: "zero", title: "not compiled alone" }, "–"))),
       el("td", { class: "num" + (file.c ? "" : " zero"), "data-label": "needs a person" }, String(file.c)));
   }
   const pages = list("files", table, DATA.files, row);
@@ -134,14 +157,22 @@ const Findings = (() => {
   apply();
 }
 
+// Buttons in the lists of libraries and efforts lead to a file, or to the findings they speak of.
+document.addEventListener("click", (event) => {
+  const { file, rule, search } = event.target.closest("button")?.dataset || {};
+  if (file) compare(file, 0);
+  if ((rule || search) && Findings) Findings.only({ rule, search });
+});
+
 document.addEventListener("keydown", (event) => {
   if (Diff.isOpen()) return;
-  if (event.key === "Escape" && event.target.matches("input")) event.target.blur();
+  if (event.key === "Escape") event.target.matches("input") ? event.target.blur() : Findings?.fold();
   if (typing(event) || !Findings) return;
-  if (event.key === "/") { event.preventDefault(); Findings.focus(); }
-  if (event.key === "j") Findings.move(1);
-  if (event.key === "k") Findings.move(-1);
-  if (event.key === "Enter" && !event.target.closest("button, a, summary")) Findings.open();
+  const inTable = event.target.closest("#finding-table"), by = { j: 1, n: 1, k: -1, p: -1, ArrowDown: inTable && 1, ArrowUp: inTable && -1 }[event.key];
+  if (event.key === "/" || by) event.preventDefault();
+  if (event.key === "/") Findings.focus();
+  if (by) Findings.move(by);
+  if ((event.key === "Enter" || (event.key === " " && inTable)) && !event.target.closest("button, a, summary")) { event.preventDefault(); Findings.open(); }
   if (event.key === "d" && Findings.current()) compare(Findings.current().p, Findings.current().l);
   if (event.key === "]") Findings.pages.turn(Findings.pages.page + 1, true);
   if (event.key === "[") Findings.pages.turn(Findings.pages.page - 1, true);

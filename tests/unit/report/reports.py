@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from amdflow.findings import Effort, Finding, Severity
+from amdflow.report.migrated import Dependency
 from amdflow.report.migration import FileResult, MigrationReport
 
 ORIGINAL = "#include <cuda_runtime.h>\nconstexpr int kWarp = 32;\nvoid f(float** p) { cudaMalloc(p, 4); }\n"
@@ -63,5 +64,9 @@ def migration(
         findings=list(findings),
         sources={file.path: (ORIGINAL, MIGRATED) for file in listed},
         seconds=12.5,
+        dependencies=[
+            Dependency("cuDNN", "MIOpen", "partial", "Not one to one.", 1, 3, ["src/b.cu"], {"cudnnFoo": 2}),
+            Dependency("NCCL", "RCCL", "drop-in", "", 1, 0, ["src/a.cu"]),
+        ],
         metrics={"files_per_second": 1.25, "files_by_method": {"text map": 1}},
     )
