@@ -179,14 +179,10 @@ def _item_lines(item: Item, target: Target) -> list[str]:
     last = len(text) if whole else target.function.last - item.line + 1
     head = [f"// needed: {name}, from {item.file}:{item.line}", *text[:first]] if first else []
     tail = [f"// and on: {name}, from {item.file}:{item.line + last}", *text[last:]] if last < len(text) else []
-    return [
-        "",
-        *head,
-        f"{BEGIN}{target.function.name}, from {item.file}:{item.line + first}",
-        *text[first:last],
-        END,
-        *tail,
-    ]
+    own = [f"{BEGIN}{target.function.name}, from {item.file}:{item.line + first}", *text[first:last], END]
+    if target.function.name == "main":  # the test program has a main() of its own
+        own = ["#define main program_main", *own, "#undef main"]
+    return ["", *head, *own, *tail]
 
 
 @dataclass(frozen=True)

@@ -82,6 +82,8 @@ def read_signature(function: Function) -> Signature:
             obstacle = obstacle or f"its parameter `{' '.join(text_of(child).split())}` cannot be made up by rule"
         else:
             parameters.append(read)
+    if name == "main":
+        obstacle = "it is the whole program, called program_main here"
     if owner and template is None and _is_template(node):
         obstacle = obstacle or "it is a member of a class template"
     if not re.fullmatch(r"[A-Za-z_]\w*", name) or name == owner:

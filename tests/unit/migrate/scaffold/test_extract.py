@@ -140,3 +140,14 @@ def test_declarations_are_known_by_all_their_names() -> None:
         ["table"],
         ["make"],
     ]
+
+
+def test_a_main_gets_another_name_and_keeps_its_lines() -> None:
+    files = {"main.cu": "int one() { return 1; }\nint main() {\n  return one();\n}\n"}
+    whole = library(files)
+    wanted = whole.targets("main.cu")[1]
+    text = written(needed(whole.parts("main.cu"), wanted), wanted)
+    assert "#define main program_main\n// >>>> yours to work on: main, from main.cu:2" in text
+    origin = origins(text)[text.split("\n").index("  return one();")]
+    assert origin is not None
+    assert (origin.line, origin.own) == (3, True)
