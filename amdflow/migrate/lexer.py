@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 
 _COMMENT = r"//(?:[^\\\n]|\\(?:\r\n|[\s\S]))*|/\*[\s\S]*?(?:\*/|\Z)"
 _STRING = r'(?:u8|[uUL])?R"(?P<delimiter>[^()\\\s]{0,16})\([\s\S]*?\)(?P=delimiter)"|"(?:[^"\\\n]|\\[\s\S])*"?|\'(?:[^\'\\\n]|\\[\s\S])*\'?'
@@ -58,13 +59,18 @@ def rewrite(text: str, word: Callable[[str, re.Match[str]], str], include: Calla
     return _TOKEN.sub(replace, text)
 
 
-def includes(text: str) -> Iterator[Include]:
+def includes(text: str) -> tuple[Include, ...]:
     """Include directives outside comments."""
-    for match in _TOKEN.finditer(text) if "#" in text else ():
-        if match.group("include"):
-            yield Include(
-                match.group("path").strip(), match.group("open") == '"', match.start("path"), match.end("path")
-            )
+    return _includes(text) if "#" in text else ()
+
+
+@lru_cache(maxsize=16)  # several steps ask for the same file's, one after the other
+def _includes(text: str) -> tuple[Include, ...]:
+    return tuple(
+        Include(match.group("path").strip(), match.group("open") == '"', match.start("path"), match.end("path"))
+        for match in _TOKEN.finditer(text)
+        if match.group("include")
+    )
 
 
 def macro_includes(text: str) -> Iterator[tuple[str, int]]:
