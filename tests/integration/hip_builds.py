@@ -63,7 +63,7 @@ def _plain(rocm: Rocm) -> list[str]:
 
 
 def _cmake_root(rocm: Rocm, build: Path) -> Path:
-    """CMake before 3.28 looks for HIP's package in ``lib`` only, and a distribution keeps it in a folder of the architecture."""
+    """CMake 3.25 looks for HIP's package in ``lib`` only, and a distribution keeps it in a folder of the architecture."""
     package = Path("lib/cmake/hip-lang/hip-lang-config.cmake")
     if (rocm.root / package).is_file():
         return rocm.root

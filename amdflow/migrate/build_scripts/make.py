@@ -152,7 +152,7 @@ class _Makefile:
             return []
         found = option_edits(text, self.dialect, certain=self._is_nvcc(piece))
         found = [self._completed(edit) for edit in found]
-        found += [*self._compiler_edits(text), *self._folder_edits(text)]
+        found += [*self._compiler_edits(text), *self._folder_edits(text), *_prefix_edits(text)]
         return [edit.moved(piece.start) for edit in found]
 
     def _completed(self, edit: ScriptEdit) -> ScriptEdit:
@@ -184,7 +184,7 @@ class _Makefile:
     def _folder_edits(self, text: str) -> Iterator[ScriptEdit]:
         names = "|".join(map(re.escape, self.toolkit_variables)) or "(?!)"
         known = "|".join(map(re.escape, _FOLDERS))
-        pattern = rf"(?<![\w/])(-isystem[ \t]+|-I[ \t]*|-L[ \t]*)?(?:\$[({{](?:{names})[)}}]|{_TOOLKIT_FOLDER})/+({known})(?=/?(?:$|[\s\"',;:)\\]))"
+        pattern = rf"(?<![\w/])(-isystem[ \t]+|-I[ \t]*|-L[ \t]*)?(?:\$[({{](?:{names})[)}}]|{_TOOLKIT_FOLDER})/+({known})/?(?=$|[\s\"',;:)\\])"
         for match in re.finditer(pattern, text):
             option, folder = match.group(1) or "", _FOLDERS[match.group(2)]
             new = f"{option}$(ROCM_PATH)/{folder}"
@@ -231,6 +231,12 @@ class _Makefile:
                 message = f"ROCM_PATH, not {name}: /opt/rocm"
                 made.append(ScriptEdit(line, end, "ROCM_PATH ?= /opt/rocm", FOLDER, message))
         return made
+
+
+def _prefix_edits(text: str) -> Iterator[ScriptEdit]:
+    """``$(addprefix -Xcompiler ,...)``, which gives each of the host compiler's options to nvcc."""
+    for match in re.finditer(r"(?<=\$\(addprefix )[ \t]*-(?:Xcompiler|-compiler-options)[ \t]*(?=,)", text):
+        yield ScriptEdit(*match.span(), "", OPTION, f"{match.group().strip()} dropped")
 
 
 def _logical_lines(text: str) -> Iterator[tuple[int, str]]:

@@ -96,6 +96,8 @@ def test_architectures_stay_the_users_to_set(before: str, after: str) -> None:
         ("-G -g", "-g -g"),
         ("-maxrregcount 32 -O2", "-O2"),
         ("-Xlinker -rpath", "-Wl,-rpath"),
+        ("$(addprefix -Xcompiler ,$(HOST))", "$(addprefix ,$(HOST))"),
+        ("$(addprefix -Xlinker ,$(LD))", "$(addprefix -Xlinker ,$(LD))"),
         ("-x cu", "-x hip"),
         ("--threads 4 -t2", "-t2"),
         ("-Xcudafe --diag_suppress=20012 -w", "-w"),
@@ -119,7 +121,7 @@ def test_libraries(before: str, after: str) -> None:
 
 
 def test_folders_of_the_toolkit_are_folders_of_rocm() -> None:
-    text = "CUDA_HOME = /usr/local/cuda\nINC = -I$(CUDA_HOME)/include -I.\nLIB = -L$(CUDA_HOME)/lib64 -L/usr/local/cuda/lib64/stubs -lcuda\n"
+    text = "CUDA_HOME = /usr/local/cuda\nINC = -I$(CUDA_HOME)/include/ -I.\nLIB = -L$(CUDA_HOME)/lib64 -L/usr/local/cuda/lib64/stubs -lcuda\n"
     assert make(text) == (
         "ROCM_PATH ?= /opt/rocm\nINC = -I$(ROCM_PATH)/include -D__HIP_PLATFORM_AMD__ -I.\n"
         "LIB = -L$(ROCM_PATH)/lib -L$(ROCM_PATH)/lib -lamdhip64\n"
