@@ -1,18 +1,13 @@
-"""What a diagnostic means, and what a CUDA name is called in HIP."""
+"""What a diagnostic means."""
 
 from __future__ import annotations
 
-import tempfile
 from pathlib import Path
 
-from amdflow.config import nearest
-from amdflow.errors import EnvironmentProblem, UsageError
-from amdflow.migrate.api_map import api_json, export_map, export_tables
 from amdflow.migrate.rules.catalogue import load_catalogue
 from amdflow.migrate.rules.model import Rule
 from amdflow.migrate.rules.scope import describe
 from amdflow.terminal import Terminal
-from amdflow.toolchain import Rocm
 
 _SAYS = {
     "silent": "compiles and computes the wrong thing",
@@ -64,53 +59,3 @@ def _page(rule: Rule) -> list[str]:
 
 def _indented(code: str) -> list[str]:
     return [f"    {line}" for line in code.rstrip().split("\n")]
-
-
-def lookup_name(name: str, workspace: Path, rocm: Rocm, terminal: Terminal) -> None:
-    """Print what ``name`` becomes. Raises UsageError when the tool does not know it, EnvironmentProblem without hipify-clang."""
-    if rocm.hipify is None:
-        raise EnvironmentProblem(
-            f"ROCm {rocm.version} in {rocm.root} has no hipify-clang", hint="amdflow toolchain install rocm"
-        )
-    tables = {api.name: api for api in export_tables(rocm.hipify)}
-    with tempfile.TemporaryDirectory(prefix="amdflow-") as folder:
-        known = export_map(rocm.hipify, Path(folder) / "map.json")
-    supplement = load_catalogue(workspace).supplement
-    headers = {**known.headers, **supplement.headers}
-    if name in headers:
-        terminal.data({"name": name, "hip": headers[name] or None, "table": "headers"})
-        terminal.print(f"{name} -> {headers[name] or '(not needed in HIP: the include is dropped)'}")
-        return
-    if name not in tables and name not in supplement.names:
-        close = nearest(name, (*tables, *headers))
-        raise UsageError(
-            f"{name} is not in the tables of hipify-clang {rocm.version}{close}",
-            hint="it may be a name of the program's own, or a library that hipify-clang does not know",
-        )
-    if name in supplement.names:
-        terminal.data({"name": name, "hip": supplement.names[name], "table": "amdflow's own rules"})
-        terminal.print(f"{name} -> {supplement.names[name]}  (amdflow's own rules)")
-        return
-    api = tables[name]
-    terminal.data(api_json(api))
-    facts = [
-        f"{api.table}, {api.section}",
-        *(
-            f"CUDA: {word} {value}"
-            for word, value in (
-                ("added", api.cuda_added),
-                ("deprecated", api.cuda_deprecated),
-                ("removed", api.cuda_removed),
-            )
-            if value
-        ),
-    ]
-    facts += [
-        f"HIP: {word} {value}"
-        for word, value in (("since", api.hip_added), ("deprecated", api.hip_deprecated))
-        if value
-    ]
-    terminal.print(
-        f"{name} -> {api.hip or '(HIP has no such thing)'}{'  (experimental)' if api.hip_experimental else ''}\n  "
-        + "\n  ".join(facts)
-    )

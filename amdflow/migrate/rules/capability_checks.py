@@ -51,7 +51,7 @@ def _uses(source: Source, operators: Collection[str]) -> Found:
 
 def _variables(source: Source) -> set[tuple[int, str]]:
     """(start of the function, name) of variables that a call fills with the numbers."""
-    found = set()
+    found: set[tuple[int, str]] = set()
     if not _ASKS.search(source.masked):
         return found
     for place in source.of("call_expression"):
