@@ -212,12 +212,11 @@ class _Attempt:
             outcome = self.stage.execute(self.plan, self.work)
             verified = [*outcome.findings, *self.stage.verify(self.plan, outcome, self.work)]
             manifest = self._good(outcome, count_by_severity(verified))
-            check_foreign(
-                (output.path for output in manifest.outputs), destination, force=self.runner.options.force
+            unsaved = (
+                item.path for item in manifest.outputs if not _is_kept(self.stage, self.plan, destination, item.path)
             )
-            publish(
-                self.work.scratch, self.work.payload, manifest, destination, keep_added=self.stage.keeps_added
-            )
+            check_foreign(unsaved, destination, force=self.runner.options.force)
+            publish(self.work.scratch, self.work.payload, manifest, destination, keep_added=self.stage.keeps_added)
         except AmdflowError as error:
             self._failed(error)
             raise

@@ -36,6 +36,8 @@ class Copy(Stage[CopyConfig]):
     name, version, payload, summary = "copy", 1, "tree", "copy a file"
     config_type = CopyConfig
     resumable = True
+    keeps_added = True
+    edit_advice = "write them down"
 
     def __init__(self) -> None:
         self.runs = 0
@@ -44,6 +46,7 @@ class Copy(Stage[CopyConfig]):
         self.over_limit = False
         self.from_upstream = True
         self.taken: object = None
+        self.kept: set[str] = set()
 
     def plan(self, request: Request[CopyConfig]) -> Plan:
         source = request.root / "source.txt"
@@ -57,6 +60,9 @@ class Copy(Stage[CopyConfig]):
             from_upstream=self.from_upstream,
             taken=self.taken,
         )
+
+    def is_kept(self, plan: Plan, name: str, path: Path) -> bool:
+        return name in self.kept and path.is_file()
 
     def execute(self, plan: Plan, run: Run) -> Outcome:
         self.runs += 1
@@ -74,6 +80,10 @@ class Copy(Stage[CopyConfig]):
             {"tree": "tree"},
             over_limit=self.over_limit,
         )
+
+
+class Tidy(Copy):
+    keeps_added = False
 
 
 @pytest.fixture
@@ -353,3 +363,43 @@ def test_paths_cannot_leave_the_workspace(root: Path) -> None:
         upstream.manifest.outputs[0].path = bad
         with pytest.raises(UsageError, match="leaves"):
             upstream.file(upstream.manifest.outputs[0])
+
+
+@pytest.mark.parametrize("delivered", [False, True])
+def test_an_edit_that_is_kept_elsewhere_does_not_stop_the_run(root: Path, delivered: bool) -> None:
+    stage, output = Copy(), root / "delivered" if delivered else None
+    go(stage, root, output=output)
+    copy = (output or root / "out/copy/tree") / "deep/copy.txt"
+    copy.write_text("edited")
+    with pytest.raises(AmdflowError, match="edited by hand") as stopped:
+        go(stage, root, output=output, suffix="?")
+    assert stopped.value.hint.startswith("write them down, ")
+    stage.kept = {"deep/copy.txt"}
+    go(stage, root, output=output, suffix="?")
+    assert copy.read_text() == "hello?"
+
+
+def test_a_kept_file_of_a_persons_own_may_become_an_output(root: Path) -> None:
+    stage, output = Copy(), root / "delivered"
+    (output / "deep").mkdir(parents=True)
+    (output / "deep/copy.txt").write_text("mine")
+    with pytest.raises(UsageError, match="not from amdflow"):
+        go(stage, root, output=output)
+    stage.kept = {"deep/copy.txt"}
+    go(stage, root, output=output)
+    assert (output / "deep/copy.txt").read_text() == "hello!"
+
+
+def test_files_that_people_added_to_the_payload_stay(root: Path) -> None:
+    stage = Copy()
+    go(stage, root)
+    tree = root / "out/copy/tree"
+    (tree / "build").mkdir()
+    (tree / "build/a.o").write_text("object")
+    (tree / "link").symlink_to("build/a.o")
+    go(stage, root, suffix="?")
+    assert (tree / "deep/copy.txt").read_text() == "hello?"
+    assert (tree / "build/a.o").read_text() == "object"
+    assert (tree / "link").is_symlink()
+    go(Tidy(), root, suffix="!!")
+    assert not (tree / "build").exists()
