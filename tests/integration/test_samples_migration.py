@@ -57,6 +57,19 @@ def migrated(tmp_path_factory: pytest.TempPathFactory) -> Migrated:
     )
 
 
+@pytest.fixture(scope="module")
+def native(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]:
+    """Findings of the samples with warps as wide as the hardware's waves."""
+    folder = tmp_path_factory.mktemp("native")
+    amdflow = CommandLine(folder, {"XDG_CONFIG_HOME": str(folder / "config-home")})
+    said = amdflow("migrate", SAMPLES, "--output", "hip", "--arch", "gfx942", "--native-warp", "--no-compile")
+    assert said.code == 0, said.err
+    found: list[dict[str, Any]] = json.loads((folder / "hip" / "amdflow-report" / "findings.json").read_text())[
+        "findings"
+    ]
+    return found
+
+
 def line_of(path: str, marker: str) -> int:
     """The first line of a source that holds ``marker``."""
     lines = [number for number, line in enumerate((SAMPLES / path).read_text().splitlines(), 1) if marker in line]
@@ -64,7 +77,7 @@ def line_of(path: str, marker: str) -> int:
     return lines[0]
 
 
-SILENT = [
+WARP = [
     ("src/block_reduce.inl", "threadIdx.x & 31"),
     ("src/block_reduce.inl", "threadIdx.x >> 5"),
     ("src/block_reduce.inl", "partial[FUSEDOPS_BLOCK_THREADS / 32]"),
@@ -80,6 +93,8 @@ SILENT = [
     ("src/select.cu", "__ffs(votes)"),
     ("src/select.cu", "__popc(votes)"),
     ("src/select.cu", "__popc(votes & ptx::lanemask_lt())"),
+]
+SILENT = [
     ("src/tile_gemm.cu", "#if __CUDA_ARCH__ >= 800"),
     ("src/tile_gemm.cu", "cudaDevAttrComputeCapabilityMajor"),
     ("src/rope.cu", "#if CUDART_VERSION < 11000"),
@@ -90,6 +105,15 @@ SILENT = [
 def test_what_computes_the_wrong_thing_is_named_by_line(migrated: Migrated, path: str, marker: str) -> None:
     found = migrated.at(path, line_of(path, marker))
     assert any(finding["severity"] == "silent" for finding in found), found
+
+
+@pytest.mark.parametrize(("path", "marker"), WARP)
+def test_warp_code_is_kept_or_else_named_by_line(
+    migrated: Migrated, native: list[dict[str, Any]], path: str, marker: str
+) -> None:
+    line = line_of(path, marker)
+    assert [found for found in migrated.at(path, line) if found["severity"] == "silent"] == []
+    assert any(found["severity"] == "silent" and found["line"] == line for found in native if found["path"] == path)
 
 
 BLOCKING = [

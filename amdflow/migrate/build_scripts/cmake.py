@@ -137,11 +137,13 @@ class _CMakeFile:
             )
 
     def _language(self, command: Command) -> Iterator[ScriptEdit]:
+        alone = command.name == "project" and not {"C", "CXX"} & set(command.values)
+        new = "CXX HIP" if alone else "HIP"  # ROCm's packages need a host language
         for argument in command.arguments:
             if argument.value == "CUDA" and (command.name != "project" or argument is not command.arguments[0]):
                 if command.name != "check_language":
                     yield from self._default_architectures(command)
-                yield ScriptEdit(argument.start, argument.end, "HIP", LANGUAGE, f"{command.name}: HIP, not CUDA")
+                yield ScriptEdit(argument.start, argument.end, new, LANGUAGE, f"{command.name}: {new}, not CUDA")
 
     def _default_architectures(self, command: Command) -> Iterator[ScriptEdit]:
         """Without them CMake asks the machine's GPU, and fails where there is none."""

@@ -22,6 +22,7 @@ FAST = (
     [
         ("project(a LANGUAGES CXX CUDA)\n", f"{DEFAULT}project(a LANGUAGES CXX HIP)\n"),
         ("project(a C CXX CUDA)\n", f"{DEFAULT}project(a C CXX HIP)\n"),
+        ("project(a LANGUAGES CUDA)\n", f"{DEFAULT}project(a LANGUAGES CXX HIP)\n"),
         ("project(CUDA LANGUAGES CXX)\n", "project(CUDA LANGUAGES CXX)\n"),
         ("if(X)\n  enable_language(CUDA)\nendif()\n", f"if(X)\n  {DEFAULT}  enable_language(HIP)\nendif()\n"),
         (
@@ -30,11 +31,11 @@ FAST = (
         ),
         (
             "cmake_minimum_required(VERSION 3.10)\nproject(a CUDA)\n",
-            f"cmake_minimum_required(VERSION 3.21)\n{DEFAULT}project(a HIP)\n",
+            f"cmake_minimum_required(VERSION 3.21)\n{DEFAULT}project(a CXX HIP)\n",
         ),
         (
             "cmake_minimum_required(VERSION 3.25...3.30)\nproject(a CUDA)\n",
-            f"cmake_minimum_required(VERSION 3.25...3.30)\n{DEFAULT}project(a HIP)\n",
+            f"cmake_minimum_required(VERSION 3.25...3.30)\n{DEFAULT}project(a CXX HIP)\n",
         ),
         (
             "cmake_minimum_required(VERSION 3.10)\nproject(a CXX)\n",
@@ -56,7 +57,7 @@ def test_the_language(before: str, after: str) -> None:
         ),
         (
             "if(NOT DEFINED CMAKE_CUDA_ARCHITECTURES)\n  set(CMAKE_CUDA_ARCHITECTURES native)\nendif()\nproject(a CUDA)\n",
-            f"if(NOT DEFINED CMAKE_HIP_ARCHITECTURES)\n  {DEFAULT}endif()\nproject(a HIP)\n",
+            f"if(NOT DEFINED CMAKE_HIP_ARCHITECTURES)\n  {DEFAULT}endif()\nproject(a CXX HIP)\n",
         ),
         (
             "set_target_properties(a PROPERTIES CUDA_ARCHITECTURES 80 CUDA_STANDARD 17)\n",
