@@ -15,6 +15,7 @@ from amdflow.migrate.compat import header
 from amdflow.migrate.ptx.statement import asm_statements
 from amdflow.migrate.ptx.translate import translate
 from tests.integration.ptx.cases import Case, all_cases
+from tests.integration.ptx.reference import FORMATS
 
 TYPES = {"r": "uint32_t", "l": "uint64_t", "h": "uint16_t", "f": "float", "d": "double"}
 WIDTHS = {"r": 32, "l": 64, "h": 16, "f": 32, "d": 64}
@@ -54,8 +55,8 @@ def inputs(case: Case, chance: random.Random) -> list[int]:
 def real(kind: str, chance: random.Random) -> int:
     """Bits of a floating-point number; most of them near one another, so that sums do something."""
     if kind.endswith("x2"):
-        return real(kind[:-2], chance) << 16 | real(kind[:-2], chance)
-    width = {"f16": 16, "bf16": 16, "f32": 32, "f64": 64}[kind]
+        return real(kind[:-2], chance) << FORMATS[kind[:-2]][3] | real(kind[:-2], chance)
+    width = FORMATS[kind][3]
     if chance.random() < 0.35:
         return chance.choice(REALS[kind])
     if chance.random() < 0.5:

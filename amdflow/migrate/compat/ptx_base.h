@@ -32,6 +32,7 @@ struct f16x2 { _Float16 low, high; };
 #endif
 struct bf16 { unsigned short bits; };
 struct bf16x2 { bf16 low, high; };
+struct f32x2 { float low, high; };
 
 namespace detail {
 struct by_value {};

@@ -121,6 +121,11 @@ template <int Mode, typename F> AMDFLOW_FUNCTION F greater(F a, F b) {
       return {name##_of<bf16, Mode>::at(a.low, b.low), name##_of<bf16, Mode>::at(a.high, b.high)};                    \
     }                                                                                                                 \
   };                                                                                                                  \
+  template <int Mode> struct name##_of<f32x2, Mode> {                                                                 \
+    static AMDFLOW_FUNCTION f32x2 at(f32x2 a, f32x2 b) {                                                              \
+      return {name##_of<float, Mode>::at(a.low, b.low), name##_of<float, Mode>::at(a.high, b.high)};                  \
+    }                                                                                                                 \
+  };                                                                                                                  \
   template <typename F, int Mode = plain> AMDFLOW_FUNCTION F name(F a, F b) { return name##_of<F, Mode>::at(a, b); }
 AMDFLOW_PTX_TWO(add, detail::add(a, b))
 AMDFLOW_PTX_TWO(sub, detail::sub(a, b))
@@ -143,6 +148,11 @@ template <int Mode> struct fma_of<f16x2, Mode> {
 template <int Mode> struct fma_of<bf16x2, Mode> {
   static AMDFLOW_FUNCTION bf16x2 at(bf16x2 a, bf16x2 b, bf16x2 c) {
     return {fma_of<bf16, Mode>::at(a.low, b.low, c.low), fma_of<bf16, Mode>::at(a.high, b.high, c.high)};
+  }
+};
+template <int Mode> struct fma_of<f32x2, Mode> {
+  static AMDFLOW_FUNCTION f32x2 at(f32x2 a, f32x2 b, f32x2 c) {
+    return {fma_of<float, Mode>::at(a.low, b.low, c.low), fma_of<float, Mode>::at(a.high, b.high, c.high)};
   }
 };
 template <typename F, int Mode = plain> AMDFLOW_FUNCTION F fma(F a, F b, F c) { return fma_of<F, Mode>::at(a, b, c); }

@@ -14,8 +14,10 @@ _DECLARATION = re.compile(r"\.reg\s*\.(?P<type>\w+)\s+(?P<names>.+)", re.DOTALL)
 _COUNTED = re.compile(r"(?P<stem>[\w$%]+)<(?P<count>\d{1,3})>")
 _NAME = re.compile(r"[A-Za-z_$%][\w$]*")
 _GUARD = re.compile(r"@\s*(?P<not>!?)\s*(?P<name>[\w$%]+)\s+(?P<rest>.+)", re.DOTALL)
+_BEHIND_OPCODE = re.compile(r"(?=[^\w.:$])")
 _LABEL = re.compile(r"[\w$%]+\s*:(?!:)")
 _WHOLE = re.compile(r"(?P<sign>-?)\s*(?P<digits>0[xX][0-9a-fA-F]+|0[bB][01]+|\d+)U?")
+_SUM = re.compile(r"\(?\d+(?:\s*[-+*]\s*\d+)+\)?")
 _REAL = re.compile(r"-?(?:\d+\.\d*(?:[eE][+-]?\d+)?|\d+[eE][+-]?\d+)")
 _BITS = re.compile(r"0[fF](?P<single>[0-9a-fA-F]{8})|0[dD](?P<double>[0-9a-fA-F]{16})")
 
@@ -173,7 +175,8 @@ def _instruction(statement: str, scopes: list[dict[str, str]]) -> Instruction:
         rest = guarded.group("rest")
     if _LABEL.match(rest):
         raise NotUnderstood(statement, "a label: only straight-line code is understood")
-    opcode, _space, written = re.sub(r"\s+", " ", rest).partition(" ")
+    opcode, *behind = _BEHIND_OPCODE.split(rest.strip(), maxsplit=1)
+    written = behind[0].strip() if behind else ""
     shown = _PLACEHOLDER.sub(lambda found: "%" if found.group(1) else found.group(), statement)
     operands = tuple(_operand(part, scopes, shown) for part in _split(written)) if written else ()
     return Instruction(opcode, operands, guard, shown)
@@ -234,5 +237,7 @@ def _number(text: str) -> Number | None:
         return Number(f"amdflow::ptx::as<double>(0x{bits.group('double')}ull)", real=True)
     if _REAL.fullmatch(text):
         return Number(text, real=True)
+    if _SUM.fullmatch(text) and text.startswith("(") == text.endswith(")"):
+        return Number(f"({text})")
     whole = _WHOLE.fullmatch(text)
     return Number(whole.group("sign") + whole.group("digits")) if whole else None

@@ -15,9 +15,7 @@ _PIECE = re.compile(
     r'(?P<comment>//[^\n]*|/\*[\s\S]*?\*/)|R"(?P<mark>[^()\\\s]{0,16})\((?P<raw>[\s\S]*?)\)(?P=mark)"'
     r'|"(?P<string>(?:[^"\\]|\\[\s\S])*)"|(?P<splice>\\\r?\n)|(?P<other>[\s\S])'
 )
-_OPERAND = re.compile(
-    r"(?:\[\s*(?P<name>\w+)\s*\]\s*)?\x00(?P<constraint>[^\x00]*)\x00\s*\((?P<expression>[\s\S]*)\)\s*"
-)
+_HEAD = re.compile(r"[\s,]*(?:\[\s*(?P<name>\w+)\s*\]\s*)?\x00(?P<constraint>[^\x00]*)\x00\s*\(")
 _ESCAPE = re.compile(r"\\(?:\r?\n|([\s\S]))")
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "v": " ", "f": " ", "0": ""}
 _OPENING, _CLOSING = "([{", ")]}"
@@ -98,16 +96,26 @@ def _take_apart(inside: str, start: int, end: int, *, goto: bool) -> AsmStatemen
         return broken("its text is put together from macros")
     operands: list[AsmOperand] = []
     for section, output in zip(sections[1:3], (True, False), strict=False):
-        for written in _split(section, ","):
-            match = _OPERAND.fullmatch(written.strip())
-            if match is None:
-                if not written.strip():
-                    continue
-                return broken("an operand of it cannot be read")
-            expression = " ".join(match.group("expression").replace("\x00", '"').split())
-            operands.append(AsmOperand(match.group("constraint"), expression, output, match.group("name") or ""))
+        found = _operands(section, output=output)
+        if found is None:
+            return broken("an operand of it cannot be read")
+        operands += found
     clobbers = sections[3] if len(sections) > 3 else ""
     return AsmStatement(start, end, template, tuple(operands), "memory" in clobbers)
+
+
+def _operands(section: str, *, output: bool) -> list[AsmOperand] | None:
+    """Operands in order; nvcc takes them with and without commas between. None where something else stands there."""
+    found, at = [], 0
+    while section[at:].strip(" ,\t\r\n"):
+        head = _HEAD.match(section, at)
+        end = _closing(section, head.end()) if head else 0
+        if head is None or not end:
+            return None
+        expression = " ".join(section[head.end() : end - 1].replace("\x00", '"').split())
+        found.append(AsmOperand(head.group("constraint"), expression, output, head.group("name") or ""))
+        at = end
+    return found
 
 
 def _plain(inside: str) -> str:

@@ -104,6 +104,8 @@ ROWS = (
     Row("dp2a.hi.{t:u32|s32}.{c:u32|s32}", "b32", "b32 b32 b32", "@dp2a<{T}, {C}, 2>({0}, {1}, {2})"),
     # floating point
     Row("{o:add|sub|mul}[.rn][.ftz][.sat]." + _REAL, "t", "t t", "@{o}<{T}{M}>({0}, {1})"),
+    Row("{o:add|sub|mul}[.rn][.ftz].{t:f32x2}", "t", "t t", "@{o}<{T}{M}>({0}, {1})", "two floats in 64 bits"),
+    Row("fma.rn[.ftz].{t:f32x2}", "t", "t t t", "@fma<{T}{M}>({0}, {1}, {2})", "two floats in 64 bits"),
     Row("fma.rn[.ftz][.sat][.relu]." + _REAL, "t", "t t t", "@fma<{T}{M}>({0}, {1}, {2})"),
     Row("fma[.rn][.ftz][.sat][.relu]." + _PAIR, "t", "t t t", "@fma<{T}{M}>({0}, {1}, {2})"),
     Row("mad.rn[.ftz][.sat].{t:f32|f64}", "t", "t t t", "@fma<{T}{M}>({0}, {1}, {2})"),

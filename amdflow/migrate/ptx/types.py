@@ -24,6 +24,7 @@ CPP = WHOLE | {
     "f16x2": f"{LIBRARY}f16x2",
     "bf16": f"{LIBRARY}bf16",
     "bf16x2": f"{LIBRARY}bf16x2",
+    "f32x2": f"{LIBRARY}f32x2",
     "pred": "bool",
 }
 """C++ type that an instruction of this type works on."""
@@ -34,6 +35,7 @@ STORED = WHOLE | {
     "bf16": "unsigned short",
     "f16x2": "unsigned int",
     "bf16x2": "unsigned int",
+    "f32x2": "unsigned long long",
     "pred": "bool",
 }
 """C++ type of a register declared with this type, and of a value in memory."""

@@ -51,6 +51,6 @@ def blocking(node: Node) -> str:
             words = [word for word in found.instruction.split() if not word.startswith("@")]
             if not words:
                 return ""
-            opcode = words[0].rstrip(";")
+            opcode = re.split(r"[{\[;]", words[0])[0]
             return opcode if found.reason == UNKNOWN else f"{opcode} ({found.reason})"
     return ""

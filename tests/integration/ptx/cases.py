@@ -221,8 +221,9 @@ def _real(kind: str, operation: Callable[..., object], *given: int, ftz: bool = 
 
 
 def _pairs(kind: str, operation: Callable[..., object], *given: int) -> int | None:
-    halves = [_real(kind, operation, *(value >> up & 0xFFFF for value in given)) for up in (0, 16)]
-    return None if None in halves else (halves[1] or 0) << 16 | (halves[0] or 0)
+    width = ptx.FORMATS[kind][3]
+    halves = [_real(kind, operation, *(value >> up & ((1 << width) - 1) for value in given)) for up in (0, width)]
+    return None if None in halves else (halves[1] or 0) << width | (halves[0] or 0)
 
 
 def _floats() -> Iterator[Case]:
@@ -251,6 +252,13 @@ def _floats() -> Iterator[Case]:
                 ),
                 "f32",
             )
+        yield _simple(
+            f"{verb if verb[-1] == 'n' else verb + '.rn'}.f32x2",
+            "l",
+            "l" * count,
+            lambda *given, operation=operation: _pairs("f32", operation, *given),
+            "f32x2",
+        )
         for kind in ("f16", "bf16"):
             yield _simple(
                 f"{verb}.{kind}x2",
