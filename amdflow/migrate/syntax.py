@@ -72,10 +72,6 @@ class Source:
         """Character offset of a line's first character."""
         return self._starts[line - 1]
 
-    def byte_start(self, line: int) -> int:
-        """Byte offset of a line's first byte."""
-        return self._byte_starts[line - 1]
-
     @cached_property
     def lines(self) -> list[str]:
         """Lines without their ends."""

@@ -128,8 +128,15 @@ def read(file: Path) -> Record:
 
 
 def read_all(folder: Path) -> dict[Path, Record]:
-    """Every record below a folder, in path order."""
-    return {file: read(file) for file in _files(folder)}
+    """Every record below a folder, in path order. Raises UsageError for one that does not lie where its ``path`` says."""
+    found = {file: read(file) for file in _files(folder)}
+    for file, kept in found.items():
+        if file != file_of(folder, kept.path):
+            raise UsageError(
+                f"{file} is the record of {kept.path}, but that lies at {file_of(folder, kept.path)}",
+                hint="rename the record, or correct the `path` in it",
+            )
+    return found
 
 
 def _files(folder: Path) -> Iterator[Path]:

@@ -66,12 +66,11 @@ def detect(source: Source, rules: Iterable[Rule]) -> list[Match]:
 
 
 def _keep(found: dict[tuple[str, int], Match], rule: Rule, source: Source, span: _Span) -> None:
-    line = source.line_of_byte(span.start) if span.in_bytes else source.line_of(span.start)
+    at = source.offset_of_byte(span.start) if span.in_bytes else span.start
+    line = source.line_of(at)
     if (rule.id, line) not in found:
-        first = source.byte_start(line) if span.in_bytes else source.start(line)
-        found[rule.id, line] = Match(
-            rule, line, span.start - first + 1, " ".join(span.text.split()).rstrip(" ;,({")[:_MATCH_SHOWN]
-        )
+        column = at - source.start(line) + 1
+        found[rule.id, line] = Match(rule, line, column, " ".join(span.text.split()).rstrip(" ;,({")[:_MATCH_SHOWN])
 
 
 def _spans(rule: Rule, source: Source) -> Iterator[_Span]:

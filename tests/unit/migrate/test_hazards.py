@@ -28,6 +28,11 @@ def test_a_finding_says_where_and_what() -> None:
     assert "kWarpSize = 32" in found[0].message
 
 
+def test_columns_count_characters() -> None:
+    (found,) = findings("__device__ int f() { /* 内核 */ return threadIdx.x & 31; }\n")
+    assert (found.id, found.line, found.column) == ("AMF1102", 1, 38)
+
+
 def test_a_rule_that_counts_reports_once_a_file() -> None:
     found = [finding for finding in findings("curandState a;\n\ncurandState b;\n") if finding.id == "AMF1409"]
     assert len(found) == 1

@@ -101,6 +101,13 @@ def test_a_damaged_record_is_refused_by_name(tmp_path: Path, old: str, new: str,
     assert "a.cu.patch" in refused.value.message
 
 
+def test_a_record_lies_where_its_path_says(tmp_path: Path) -> None:
+    file = record.write(tmp_path, made())
+    file.rename(tmp_path / "other.patch")
+    with pytest.raises(UsageError, match="is the record of src/a.cu"):
+        record.read_all(tmp_path)
+
+
 def test_changes_in_different_places_merge() -> None:
     ours = BASE.replace("256", "512").replace("#include", "#include <new>\n#include")
     assert merge(BASE, ours, EDITED).text == ours.replace("id & 31", "id & 63")
