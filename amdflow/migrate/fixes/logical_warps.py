@@ -34,7 +34,11 @@ FUNCTIONS = frozenset(
 """Functions that work across the lanes of a warp, as CUDA calls them."""
 _TOKEN = re.compile(rf"\b(?:{'|'.join(sorted(FUNCTIONS))}|{SIZE}|{_GROUPS})\b")
 _ASKED_OR_DEFINED = re.compile(r"#[ \t]*(?:(?:define|undef|ifdef|ifndef)[ \t]+|(?:if|elif)\b.*)$")
-_SHIM = re.compile(r"^[ \t]*#[ \t]*define[ \t]+(__\w+)\b(?:\([^)]*\))?(?P<body>(?:[^\\\n]|\\\r?\n)*)", re.MULTILINE)
+_MACRO = re.compile(
+    r"^[ \t]*#[ \t]*define[ \t]+(?P<name>__\w+)\((?P<parameters>[^)]*)\)(?P<body>(?:[^\\\n]|\\\r?\n)*)", re.MULTILINE
+)
+_CALL = re.compile(r"\(*\s*(__\w+?)(_sync)?\s*\((.*)\)\s*\)*", re.DOTALL)
+_ALL_LANES = re.compile(r"(?i:0xf{8}u?|~0u?|-1|\w*full\w*|__activemask\(\)|\w*all\w*)")
 _ATTRIBUTE = re.compile(r"\bhipDeviceAttributeWarpSize\b")
 _QUERY = re.compile(r"\bhipDeviceGetAttribute(?=\s*\(\s*[^;{}()]*,\s*hipDeviceAttributeWarpSize\s*,)")
 
@@ -53,20 +57,27 @@ class _Use:
 def own_warp_functions(texts: Iterable[str]) -> frozenset[str]:
     """Warp functions that the tree defines itself. A macro that only spells one by another is none: it changes nothing."""
     texts = [mask(text) for text in texts if _TOKEN.search(text)]
-    shims = {
-        match.group(1)
-        for text in texts
-        for match in _SHIM.finditer(text)
-        if match.group(1) in FUNCTIONS and (not match.group("body").strip() or _TOKEN.search(match.group("body")))
-    }
-    own = defined_names(texts, (*FUNCTIONS, SIZE))
-    functions = defined_names((_without_macros(text) for text in texts), own & shims)
-    members = {OWN_MEMBER} if any(map(declares_warp_size, texts)) else set()
-    return frozenset((own - shims) | functions | members)
+    own = defined_names((_without_plain_macros(text) for text in texts), (*FUNCTIONS, SIZE))
+    return own | {OWN_MEMBER} if any(map(declares_warp_size, texts)) else own
 
 
-def _without_macros(text: str) -> str:
-    return _SHIM.sub("", text)
+def _without_plain_macros(text: str) -> str:
+    return _MACRO.sub(lambda macro: "" if _is_plain(macro) else macro.group(), text)
+
+
+def _is_plain(macro: re.Match[str]) -> bool:
+    """Whether a macro spells a function with a mask by the one without, or the reverse, and hands its parameters on as they are."""
+    parameters = [name.strip() for name in macro.group("parameters").split(",") if name.strip()]
+    body = macro.group("body").replace("\\\n", " ").strip()
+    if macro.group("name") == "__syncwarp":
+        return not body
+    call = _CALL.fullmatch(body)
+    if call is None or call.group(1) != macro.group("name").removesuffix("_sync"):
+        return False
+    given = [argument.strip(" ()") for argument in call.group(3).split(",")]
+    if call.group(2) and _ALL_LANES.fullmatch(given[0]):
+        given = given[1:]
+    return given == parameters[1 if macro.group("name").endswith("_sync") else 0 :]
 
 
 def use_logical_warps(draft: Draft) -> Change:

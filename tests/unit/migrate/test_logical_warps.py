@@ -155,6 +155,21 @@ def test_a_macro_that_spells_one_function_by_another_changes_nothing() -> None:
     assert "return amdflow::shfl_sync(1, v, 0)" in text
 
 
+@pytest.mark.parametrize(
+    "macro",
+    [
+        "#define __shfl(v, l) __shfl_sync(0xffffffff, v, l, 8)",
+        "#define __shfl_down(v, l) __shfl_sync(0xffffffff, v, l)",
+        "#define __any(p) false",
+        "#define __shfl_sync __shfl",
+    ],
+)
+def test_a_macro_that_means_something_else_is_the_programs_own(macro: str) -> None:
+    name = macro.split()[1].partition("(")[0]
+    text, _applied = use(f"{macro}\nint f(int v) {{ return {name}(v, 0); }}\n")
+    assert f"return {name}(v, 0)" in text
+
+
 def test_an_open_query_of_the_warp_size_is_marked() -> None:
     before = "int n = attribute(hipDeviceAttributeWarpSize);\n"
     text, applied = use(before)
