@@ -20,9 +20,14 @@ _SAYS = {
 
 def explain_rule(rule_id: str, workspace: Path, terminal: Terminal) -> None:
     """Print one rule in full. Raises UsageError for an id that no rule has."""
-    rule = load_catalogue(workspace).get(rule_id)
+    catalogue = load_catalogue(workspace)
+    rule = catalogue.get(rule_id)
     terminal.data(rule.model_dump(mode="json", exclude={"samples"}))
-    terminal.print("\n".join(_page(rule)))
+    lines = _page(rule)
+    if rule.id in catalogue.own:
+        replaced = ", in the place of the shipped rule" if rule.id in catalogue.replaced else ""
+        lines.insert(1, f"from {catalogue.own[rule.id]}{replaced}")
+    terminal.print("\n".join(lines))
 
 
 def list_rules(workspace: Path, terminal: Terminal) -> None:

@@ -21,7 +21,7 @@ from amdflow.migrate.migration import Job, Migration
 from amdflow.migrate.records import record
 from amdflow.migrate.records.apply import FOLDER as RECORDS
 from amdflow.migrate.records.merge import check_available
-from amdflow.migrate.rules.catalogue import load_catalogue
+from amdflow.migrate.rules.catalogue import Catalogue, load_catalogue
 from amdflow.migrate.scan import Kind, scan
 from amdflow.migrate.text import decode
 from amdflow.pipeline.stage import Input, Outcome, Plan, Request, Run, Stage
@@ -74,7 +74,7 @@ class MigrateStage(Stage[MigrateConfig]):
             f"compile every translation unit for {', '.join(request.targets)}"
             if config.compile
             else "compile nothing (--no-compile)",
-            f"look for {len(catalogue.rules)} kinds of hazards in the original sources",
+            f"look for {len(catalogue.rules)} kinds of hazards in the original sources{_own_rules(catalogue)}",
             "write report.html, report.md and findings.json",
         ]
         if records:
@@ -150,6 +150,13 @@ def _records(root: Path, source: str) -> dict[Path, record.Record]:
     if found:
         check_available()
     return found
+
+
+def _own_rules(catalogue: Catalogue) -> str:
+    if not catalogue.own:
+        return ""
+    replaced = f"; {', '.join(sorted(catalogue.replaced))} in the place of shipped ones" if catalogue.replaced else ""
+    return f" ({len(catalogue.own)} of them from migration/rules{replaced})"
 
 
 def _find_tools(request: Request[MigrateConfig]) -> _Tools:

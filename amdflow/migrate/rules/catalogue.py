@@ -7,12 +7,13 @@ from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from pathlib import Path
 
-from amdflow.config import nearest, read_yaml_mapping, validate
+from amdflow.config import nearest
 from amdflow.content import shipped
 from amdflow.errors import UsageError
 from amdflow.files import canonical_json, sha256_text
 from amdflow.migrate.build_scripts.tables import BuildTables, Library
 from amdflow.migrate.compat import StandIn
+from amdflow.migrate.rules.files import read_rule_file
 from amdflow.migrate.rules.model import Rule, RuleFile
 from amdflow.migrate.textual import Supplement
 
@@ -24,6 +25,10 @@ class Catalogue:
     rules: Mapping[str, Rule]
     supplement: Supplement
     build: BuildTables = field(default_factory=BuildTables)
+    own: Mapping[str, Path] = field(default_factory=dict)
+    """Rules of the user's, with the files they are in; copies of shipped ones do not count."""
+    replaced: frozenset[str] = frozenset()
+    """Those of them that stand in the place of a shipped rule."""
 
     @cached_property
     def digest(self) -> str:
@@ -43,16 +48,34 @@ class Catalogue:
 
 
 def load_catalogue(workspace: Path) -> Catalogue:
-    """The shipped rules and those in ``workspace/migration/rules``. Raises UsageError naming file and key."""
-    folders = dict.fromkeys((shipped("migration") / "rules", (workspace / "migration" / "rules").resolve()))
-    files = [(path, _read(path)) for folder in folders if folder.is_dir() for path in sorted(folder.glob("*.yaml"))]
-    rules = {rule.id: rule for _path, file in files for rule in file.rules}
-    read = [file for _path, file in files]
-    return Catalogue(dict(sorted(rules.items())), _supplement(read), _build_tables(read))
+    """The shipped rules and those in ``workspace/migration/rules``, which win. Raises UsageError naming file, line and key."""
+    shipped_folder, own_folder = shipped("migration") / "rules", (workspace / "migration" / "rules").resolve()
+    came = _read(shipped_folder)
+    added = _read(own_folder) if own_folder != shipped_folder.resolve() else {}
+    rules = {rule.id: rule for file in came.values() for rule in file.rules}
+    own = {id_: place for id_, (rule, place) in _placed(added).items() if rules.get(id_) != rule}
+    replaced = frozenset(own) & frozenset(rules)
+    rules |= {rule.id: rule for file in added.values() for rule in file.rules}
+    read = [*came.values(), *added.values()]
+    return Catalogue(dict(sorted(rules.items())), _supplement(read), _build_tables(read), own, replaced)
 
 
-def _read(path: Path) -> RuleFile:
-    return validate(RuleFile, read_yaml_mapping(path), where=str(path))
+def _placed(files: Mapping[Path, RuleFile]) -> dict[str, tuple[Rule, Path]]:
+    """Rules by id with their files. Raises UsageError for an id that two of the user's rules have."""
+    found: dict[str, tuple[Rule, Path]] = {}
+    for path, file in files.items():
+        for rule in file.rules:
+            if rule.id in found:
+                raise UsageError(
+                    f"{path}: rule {rule.id} is in {found[rule.id][1]} already",
+                    hint="give one of them another id: letters of your own and a number, as OUR001",
+                )
+            found[rule.id] = (rule, path)
+    return found
+
+
+def _read(folder: Path) -> dict[Path, RuleFile]:
+    return {path: read_rule_file(path) for path in sorted(folder.glob("*.yaml"))}
 
 
 def _supplement(files: Sequence[RuleFile]) -> Supplement:

@@ -35,6 +35,15 @@ def _rocm_range(value: str) -> str:
     return value
 
 
+def _check_name(value: str) -> str:
+    from amdflow.migrate.rules.checks import CHECKS
+
+    if value not in CHECKS:
+        raise ValueError(f"no such check{nearest(value, tuple(CHECKS))}; there are {', '.join(sorted(CHECKS))}")
+    return value
+
+
+CheckName = Annotated[str, AfterValidator(_check_name)]
 Pattern = Annotated[str, AfterValidator(_regular_expression)]
 TargetOrFamily = Annotated[str, AfterValidator(_target_or_family)]
 RocmRange = Annotated[str, AfterValidator(_rocm_range)]
@@ -129,7 +138,7 @@ class Check(Model):
     """A check written in Python, for what patterns cannot say."""
 
     kind: Literal["check"]
-    name: str
+    name: CheckName
 
 
 class FromStage(Model):

@@ -99,21 +99,43 @@ def test_user_rules_are_added_and_win(tmp_path: Path) -> None:
     assert [match.line for match in detect(Source("a.cu", "void f() {\n  ourcall(1);\n}"), made.rules.values())] == [2]
 
 
+def test_a_rule_in_the_place_of_a_shipped_one_is_known_as_such(tmp_path: Path) -> None:
+    assert not SHIPPED.own
+    copied = workspace(
+        tmp_path / "copied", (shipped("migration") / "rules" / "device.yaml").read_text(encoding="utf-8")
+    )
+    assert not load_catalogue(copied).own
+    made = load_catalogue(workspace(tmp_path, USER_RULE.format(id="AMF1102")))
+    assert set(made.own) == made.replaced == {"AMF1102"}
+    (tmp_path / "migration" / "rules" / "ours.yaml").write_text(USER_RULE.format(id="OUR001"))
+    made = load_catalogue(tmp_path)
+    assert (made.own["OUR001"].name, made.replaced) == ("ours.yaml", frozenset())
+    (tmp_path / "migration" / "rules" / "zzz.yaml").write_text(USER_RULE.format(id="OUR001"))
+    with pytest.raises(UsageError, match=r"zzz.yaml: rule OUR001 is in .*ours.yaml already"):
+        load_catalogue(tmp_path)
+
+
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        (("title:", "titel:"), "titel"),
-        (("AMF1102", "X1"), "id"),
-        (("ourcall", "'('"), "regular expression"),
-        (("severity: note", "severity: awful"), "severity"),
-        (("kind: call", "kind: telepathy"), "kind|detect"),
+        (
+            ("title: Ours", "titel: Ours"),
+            r"ours.yaml:3: rule AMF1102: needs the key 'title'.*:4: .*'titel'.*did you mean title",
+        ),
+        (("AMF1102", "X1"), "ours.yaml:3: rule X1: id: "),
+        (("ourcall", "'('"), "ours.yaml:11: .*detect.name: not a valid regular expression"),
+        (("severity: note", "severity: sillent"), "ours.yaml:6: .*severity.*'sillent'.*did you mean silent"),
+        (("kind: call", "kind: cal"), "ours.yaml:11: .*detect.*did you mean call"),
+        (("kind: call, name: ourcall", "kind: call"), "ours.yaml:11: .*detect needs the key 'name'"),
+        (("kind: call, name: ourcall", "kind: check, name: small_blok"), "detect.name: no such check.*small_block"),
+        (("names: {ourname: theirname}", "names: [a]"), "ours.yaml:12: names: "),
+        (("names: {ourname: theirname}", "nams: {}"), "'nams'.*did you mean names"),
     ],
 )
-def test_a_faulty_rule_file_is_named(tmp_path: Path, change: tuple[str, str], words: str) -> None:
+def test_a_faulty_rule_file_is_named_with_its_line(tmp_path: Path, change: tuple[str, str], words: str) -> None:
     text = USER_RULE.format(id="AMF1102").replace(*change)
-    with pytest.raises(UsageError, match=words) as raised:
+    with pytest.raises(UsageError, match=words):
         load_catalogue(workspace(tmp_path, text))
-    assert "ours.yaml" in raised.value.message
 
 
 def test_an_unknown_id_is_answered_with_the_nearest() -> None:
