@@ -33,6 +33,8 @@ FUNCTIONS = frozenset(
 )
 """Functions that work across the lanes of a warp, as CUDA calls them."""
 _TOKEN = re.compile(rf"\b(?:{'|'.join(sorted(FUNCTIONS))}|{SIZE}|{_GROUPS})\b")
+_HINTS = ("__shfl", "__ballot", "__any", "__all", "__uni", "__match", "__reduce", "__activemask", "__syncwarp", SIZE)
+"""Parts of those names, for a first look that costs little."""
 _ASKED_OR_DEFINED = re.compile(r"#[ \t]*(?:(?:define|undef|ifdef|ifndef)[ \t]+|(?:if|elif)\b.*)$")
 _MACRO = re.compile(
     r"^[ \t]*#[ \t]*define[ \t]+(?P<name>__\w+)\((?P<parameters>[^)]*)\)(?P<body>(?:[^\\\n]|\\\r?\n)*)", re.MULTILINE
@@ -56,7 +58,7 @@ class _Use:
 
 def own_warp_functions(texts: Iterable[str]) -> frozenset[str]:
     """Warp functions that the tree defines itself. A macro that only spells one by another is none: it changes nothing."""
-    texts = [mask(text) for text in texts if _TOKEN.search(text)]
+    texts = [mask(text) for text in texts if any(hint in text for hint in _HINTS) and _TOKEN.search(text)]
     own = defined_names((_without_plain_macros(text) for text in texts), (*FUNCTIONS, SIZE))
     return own | {OWN_MEMBER} if any(map(declares_warp_size, texts)) else own
 

@@ -6,15 +6,34 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 
 _WARP = re.compile(
-    r"\b(?:__shfl\w*|__ballot\w*|__any(?:_sync)?|__all(?:_sync)?|__activemask|__match_\w+|__reduce_\w+_sync|__syncwarp"
-    r"|warpSize|(?i:\w*warp_?size\w*|\w*wave(?:front)?_?size\w*))\b"
+    r"\b__(?:shfl|ballot|any(?:_sync)?\b|all(?:_sync)?\b|activemask|match_|reduce_\w+_sync|syncwarp)"
+    r"|[wW]arp_?[sS]ize|WARP_?SIZE|[wW]ave(?:front)?_?[sS]ize|WAVE(?:FRONT)?_?SIZE"
 )
+_HINTS = (
+    "__shfl",
+    "__ballot",
+    "__any",
+    "__all",
+    "__activemask",
+    "__match_",
+    "__reduce_",
+    "_sync",
+    "__syncwarp",
+    "warp",
+    "Warp",
+    "WARP",
+    "wave",
+    "Wave",
+    "WAVE",
+)
+"""Parts of the names above and below, for a first look that costs little."""
 _HIP_NAME = r"(?:\w*_)?(?:HIP|HIPCC|HCC|ROCM|AMDGCN|AMDGPU|AMD|gfx\d\w*)(?:_\w*)?"
 _DIRECTIVE = re.compile(r"^[ \t]*#[ \t]*(if|ifdef|ifndef|elif|else|endif)\b((?:[^\\\n]|\\\r?\n)*)", re.MULTILINE)
 _HIP = re.compile(rf"\b{_HIP_NAME}\b")
 _EITHER = re.compile(r"\b\w*(?:CUDA|NVCC|NVIDIA)\w*\b")
 _WIDE = re.compile(
-    r"(?i:\b\w*(?:warp|wave|wavefront)_?(?:size|width)\w*\s*[=({\s]\s*64\b)|\b__ballot64\b|\bC10_WARP_SIZE\b"
+    r"(?:[wW]arp|[wW]ave(?:front)?|WARP|WAVE(?:FRONT)?)_?(?:[sS]ize|SIZE|[wW]idth|WIDTH)\w*\s*[=({\s]\s*64\b"
+    r"|\b__ballot64\b|\bC10_WARP_SIZE\b"
     r"|\bWARP_(?:SHFL\w*|BALLOT|ANY|ALL)\b|\b__AMDGCN_WAVEFRONT_SIZE\w*|_sync\s*\(\s*(?:0[xX][fF]{16}|~\s*0[uU]?[lL]{2}[uU]?)"
 )
 _HIP_HEADER = re.compile(r'^[ \t]*#[ \t]*include[ \t]*[<"]hip/', re.MULTILINE)
@@ -28,10 +47,11 @@ def wave_aware_files(
     A file tells by itself (a branch for HIP that is about warps, a warp size of 64, HIP's own headers); one that shares
     warp code with such a file through includes has to go with it, since both must agree on the width.
     """
-    concerned = {name: text for name, text in texts.items() if _WARP.search(text) or _WIDE.search(text)}
-    telling = {name for name, text in concerned.items() if _tells(text, mask)}
+    hinted = {name: text for name, text in texts.items() if any(hint in text for hint in _HINTS)}
+    telling = {name for name, text in hinted.items() if _tells(text, mask)}
     if not telling:
         return frozenset()
+    concerned = [name for name, text in hinted.items() if name in telling or _WARP.search(text)]
     groups = {name: name for name in concerned}
 
     def root(name: str) -> str:
@@ -51,7 +71,7 @@ def _tells(text: str, mask: Callable[[str], str]) -> bool:
     if not (_HIP.search(text) or _WIDE.search(text) or "hip/" in text):
         return False
     masked = mask(text)
-    return bool(_WIDE.search(masked) or _HIP_HEADER.search(text) or _has_hip_branch(masked))
+    return bool(_WIDE.search(masked) or (_HIP_HEADER.search(text) and _WARP.search(masked)) or _has_hip_branch(masked))
 
 
 def _has_hip_branch(masked: str) -> bool:
