@@ -27,6 +27,7 @@ _HINTS = (
     "WAVE",
 )
 """Parts of the names above and below, for a first look that costs little."""
+_HIP_HINTS = ("HIP", "HCC", "ROCM", "AMD", "gfx", "hip/")
 _HIP_NAME = r"(?:\w*_)?(?:HIP|HIPCC|HCC|ROCM|AMDGCN|AMDGPU|AMD|gfx\d\w*)(?:_\w*)?"
 _DIRECTIVE = re.compile(r"^[ \t]*#[ \t]*(if|ifdef|ifndef|elif|else|endif)\b((?:[^\\\n]|\\\r?\n)*)", re.MULTILINE)
 _HIP = re.compile(rf"\b{_HIP_NAME}\b")
@@ -68,7 +69,7 @@ def wave_aware_files(
 
 
 def _tells(text: str, mask: Callable[[str], str]) -> bool:
-    if not (_HIP.search(text) or _WIDE.search(text) or "hip/" in text):
+    if not (_WIDE.search(text) or any(hint in text for hint in _HIP_HINTS)):
         return False
     masked = mask(text)
     return bool(_WIDE.search(masked) or (_HIP_HEADER.search(text) and _WARP.search(masked)) or _has_hip_branch(masked))
