@@ -170,7 +170,8 @@ class Migration:
     def _translate(self) -> dict[str, Translation]:
         return self.translator.all(self.code, self.job.jobs)
 
-    def _finish(self, translations: Mapping[str, Translation]) -> dict[str, Finished]:
+    def _finish(self, translations: dict[str, Translation]) -> dict[str, Finished]:
+        """Finished files; of the translations only how they were made is kept, since large trees have large texts."""
         text_map = TextMap(self.api, self.job.catalogue.supplement, HeaderPlaces(self.job.rocm_include))
         context = self._fix_context()
         units = {entry.name for entry in self.units}
@@ -180,6 +181,7 @@ class Migration:
             done[name] = finish(
                 translation, self.texts[name], text_map, self.graph.resolved[name], context, unit=name in units
             )
+            translations[name] = replace(translation, text="")
         return done
 
     def _convert_scripts(self) -> dict[str, Finished]:

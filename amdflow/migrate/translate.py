@@ -116,6 +116,7 @@ class Translator:
         order = sorted(entries, key=lambda entry: -entry.size)
         with self._run.terminal.progress("translate", len(order), "files") as bar:
             done = in_parallel(self._translate, order, jobs, bar, "hipify", lambda entry: entry.name)
+        shutil.rmtree(self._run.scratch / "hipify", ignore_errors=True)
         return {translation.name: translation for translation in done}
 
     def flags(self, entry: Entry) -> Flags:
@@ -132,7 +133,7 @@ class Translator:
         reasons: dict[str, None] = {}
         worth, line = True, 0
         for step in self._steps(entry):
-            if step.plain and not (worth and _branches_before(text, line)):
+            if step.plain and not (worth and branches_before(text, line)):
                 continue
             attempt = self._ask(entry, step)
             if attempt.text is not None:
@@ -223,7 +224,7 @@ class Translator:
         return replace(attempt, text=mended)
 
 
-def _branches_before(text: str, line: int) -> bool:
+def branches_before(text: str, line: int) -> bool:
     """Whether there is a branch, besides an include guard, before this line (0: in all of the text).
 
     Without one, the ordinary preprocessor reads the same and fails the same.

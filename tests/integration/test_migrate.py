@@ -113,6 +113,13 @@ def test_a_header_that_does_not_stand_alone_is_translated_as_its_unit_includes_i
     assert "translated as src/app.cu includes it" in (done.folder / "out" / "migrate" / "report.html").read_text()
 
 
+def test_cuda_headers_are_read_once(done: Workspace) -> None:
+    made = list((done.folder / "out/.amdflow/cache/migrate/precompiled").iterdir())
+    assert len(made) == 1
+    assert made[0].stat().st_size > 1_000_000, "an empty one stands for one that changed the tool's answers"
+    assert not (done.folder / "out/migrate/hipify").exists()
+
+
 def test_string_literals_keep_what_they_say(done: Workspace) -> None:
     text = (done.hip / "src/text.cu").read_text()
     assert text.endswith(FILES["src/text.cu"].replace("{ cudaFree(p); }", "{ hipFree(p); }"))

@@ -8,7 +8,7 @@ import pytest
 
 from amdflow.migrate.hipify import Attempt, Message
 from amdflow.migrate.scan import Entry, classify
-from amdflow.migrate.translate import concerns_cuda
+from amdflow.migrate.translate import branches_before, concerns_cuda
 
 
 def entry(name: str) -> Entry:
@@ -54,3 +54,19 @@ def test_a_cu_file_always_concerns_cuda() -> None:
 def test_an_attempt_survives_the_cache() -> None:
     attempt = Attempt("text \udcf6", (Message(1, 2, "odd"),), "")
     assert Attempt.from_json(attempt.to_json() | {"messages": [{"line": 1, "column": 2, "text": "odd"}]}) == attempt
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "expected"),
+    [
+        ("#ifndef A_H\n#define A_H\nint a;\n#endif\n", 3, False),
+        ("#if !defined(A_H)\n# define A_H\nint a;\n#endif\n", 0, False),
+        ("#ifdef FAST\nint a;\n#else\nint a;\n#endif\n", 4, True),
+        ("int a;\n#ifdef FAST\n#endif\n", 1, False),
+        ("int a;\n#ifdef FAST\n#endif\n", 0, True),
+    ],
+)
+def test_only_a_branch_before_the_error_makes_the_ordinary_preprocessor_worth_a_try(
+    text: str, line: int, expected: bool
+) -> None:
+    assert branches_before(text, line) is expected
