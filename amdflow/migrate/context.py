@@ -14,6 +14,8 @@ from amdflow.migrate.include_graph import IncludeGraph
 _CONDITIONAL = re.compile(r"^[ \t\ufeff]*#[ \t]*(if|ifdef|ifndef|endif)\b", re.MULTILINE)
 _END = "//amdflow: end of the file"
 _UNITS_WEIGHED = 6
+_RUNTIME = ("cuda_runtime.h", "cuda_runtime_api.h", "cuda.h", "hip/hip_runtime.h")
+_ADDED = re.compile(r"^(?:\r?\n)?#include <hip/hip_runtime\.h>\r?\n", re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -33,9 +35,16 @@ class Context:
         """The file's text with the braces closed that its includer left open."""
         return f"{text}\n{_END}\n{'};' * self.depth}\n" if self.depth else text
 
-    def opened(self, text: str) -> str:
-        """The reverse of :meth:`closed`, after translation."""
-        return text.rpartition(f"\n{_END}")[0] if self.depth else text
+    def opened(self, text: str, original: str) -> str:
+        """The reverse of :meth:`closed`, after translation.
+
+        An include of the runtime that the tool added goes too: it would stand inside what the includer left open.
+        """
+        if not self.depth:
+            return text
+        text = text.rpartition(f"\n{_END}")[0]
+        included = any(include.path in _RUNTIME for include in lexer.includes(original))
+        return text if included else _ADDED.sub("", text, count=1)
 
 
 class Contexts:

@@ -25,7 +25,7 @@ from amdflow.migrate.text import encode, line_ending, with_line_ending
 from amdflow.migrate.workers import in_parallel
 from amdflow.pipeline.stage import Run
 
-VERSION = "3"
+VERSION = "4"
 """Raise it when the same tool output would be used otherwise."""
 HIPIFY_LIMIT_BYTES = 4_000_000
 _CUDA = re.compile(
@@ -217,8 +217,9 @@ class Translator:
         """The answer without what was added to the question, its string literals as they were."""
         if attempt.text is None:
             return attempt
-        text = step.context.opened(attempt.text) if step.context else attempt.text
-        mended = literals.restore(self._texts[entry.name], text)
+        original = self._texts[entry.name]
+        text = step.context.opened(attempt.text, original) if step.context else attempt.text
+        mended = literals.restore(original, text)
         if mended is None:
             return Attempt(None, (), "hipify-clang added or removed string literals")
         return replace(attempt, text=mended)

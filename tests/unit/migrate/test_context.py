@@ -46,7 +46,9 @@ def test_braces_that_the_includer_leaves_open_are_closed_and_taken_off_again() -
     context = found(files, "t.inc")
     closed = context.closed(files["t.inc"])
     assert closed.endswith("};};\n")
-    assert context.opened(closed) == files["t.inc"]
+    assert context.opened(closed, files["t.inc"]) == files["t.inc"]
+    answer = f"\n#include <hip/hip_runtime.h>\n{closed}"
+    assert context.opened(answer, files["t.inc"]) == files["t.inc"], "no include inside an initializer"
 
 
 def test_of_several_units_the_one_that_says_least_is_taken() -> None:
