@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from amdflow.files import write_json
+from amdflow.report import findings_file
 from tests.conftest import CommandLine
 from tests.unit.report.manifests import whole_run
+from tests.unit.report.reports import MASK, WARP
 
 
 def test_it_writes_the_page_and_prints_its_path(amdflow: CommandLine) -> None:
@@ -31,3 +34,18 @@ def test_bad_places_are_refused_in_one_line(amdflow: CommandLine) -> None:
     folder = amdflow("report", "--output", "out")
     assert folder.code == 2
     assert "--output out is a folder" in folder.err
+
+
+def test_findings_as_annotations(amdflow: CommandLine) -> None:
+    whole_run(amdflow.folder / "out")
+    missing = amdflow("report", "--format", "github")
+    assert missing.code == 2
+    assert "amdflow migrate" in missing.err
+    write_json(amdflow.folder / "out/migrate/findings.json", findings_file.as_json([MASK, WARP], "cuda_src"))
+    said = amdflow("report", "--format", "github")
+    assert said.code == 0, said.err
+    assert [line.partition(",")[0] for line in said.out.splitlines()] == [
+        "::error file=cuda_src/src/a.cu",
+        "::notice file=cuda_src/include/c.cuh",
+    ]
+    assert amdflow("status", "--format", "github").code == 2, "only what has findings"
