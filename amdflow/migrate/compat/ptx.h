@@ -6,6 +6,7 @@
 #define AMDFLOW_PTX(original, ...) original
 #else
 #define AMDFLOW_PTX(original, ...) __VA_ARGS__
+#include "directed_rounding.h"
 #include "ptx_bits.h"
 #include "ptx_compare.h"
 #include "ptx_convert.h"

@@ -17,7 +17,7 @@ Generated from `amdflow/migrate/ptx/`: do not edit by hand.
 
 An `asm` statement is written as C++ when every instruction in it stands in one of the tables below; otherwise it is left
 alone as a whole, and the finding names the first instruction that does not (tensor cores, TMA, mbarrier, clusters, named
-barriers, rounding modes other than to nearest, loops, a carry from another statement, text put together by macros). The
+barriers, loops, a carry from another statement, text put together by macros). The
 statement then reads `AMDFLOW_PTX(asm(…), C++)`: HIP's NVIDIA platform compiles the PTX as it was, every other platform
 the C++, which calls the headers in `amdflow_compat/`. Lines stay where they were. Scopes, `.reg` declarations,
 predicates, several instructions, vector operands, named operands and macro bodies are understood.

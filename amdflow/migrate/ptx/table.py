@@ -57,6 +57,22 @@ _WORD = "{t:u32|s32|u64|s64}"
 _REAL = "{t:f32|f64|f16|f16x2|bf16|bf16x2}"
 _PAIR = "{t:f16|f16x2|bf16|bf16x2}"
 
+
+def _directed() -> tuple[Row, ...]:
+    """Operations that round in a direction: rm is down, rp up."""
+    rows = []
+    for letter, kind in (("f", "f32"), ("d", "f64")):
+        for word, mode in (("rz", "rz"), ("rm", "rd"), ("rp", "ru")):
+            two = f"amdflow::{letter}{{o}}_{mode}({{0}}, {{1}})"
+            rows.append(Row(f"{{o:add|sub|mul|div}}.{word}.{{t:{kind}}}", "t", "t t", two, "rounded exactly"))
+            one = f"amdflow::{letter}{{o}}_{mode}({{0}})"
+            rows.append(Row(f"{{o:sqrt|rcp}}.{word}.{{t:{kind}}}", "t", "t", one, "rounded exactly"))
+            if kind == "f32":
+                call = f"amdflow::fmaf_{mode}({{0}}, {{1}}, {{2}})"
+                rows.append(Row(f"fma.{word}.{{t:f32}}", "t", "t t t", call, "rounded exactly"))
+    return tuple(rows)
+
+
 ROWS = (
     # bits
     Row("bfe." + _WORD, "t", "t u32 u32", "@bfe<{T}>({0}, {1}, {2})", "bit field, clamped as in PTX"),
@@ -133,6 +149,7 @@ ROWS = (
     Row("tanh.approx.{t:f32|f16|f16x2|bf16|bf16x2}", "t", "t", "@tanh_approx<{T}>({0})", "2 ulp; PTX: 2^-11", ROUNDING),
     Row("div.rn[.ftz].{t:f32|f64}", "t", "t t", "@divide<{T}{M}>({0}, {1})", "rounded to nearest"),
     Row("div.{m:full|approx}[.ftz].{t:f32}", "t", "t t", "@divide<{T}{M}>({0}, {1})", "rounded to nearest", ROUNDING),
+    *_directed(),
     # across lanes
     Row("activemask.b32", "b32", "", "amdflow::activemask()", warp=True),
     Row("vote.sync.{o:all|any|uni}.pred", "pred", "pred b32", "@vote_{o}({0}, {1})", warp=True),

@@ -113,7 +113,10 @@ __device__ float real(float x, float y) {
   asm("div.full.f32 %0, %1, %2;" : "=f"(x) : "f"(x), "f"(y));
   asm("fma.rn.ftz.f32 %0, %1, %2, %0;" : "+f"(x) : "f"(r), "f"(y));
   asm("max.NaN.f32 %0, %1, %2;" : "=f"(x) : "f"(x), "f"(y));
+  asm("add.rz.f32 %0, %1, %2;" : "=f"(x) : "f"(x), "f"(y));
+  asm("{ .reg .b64 t; mov.b64 t, {%1, %2}; mul.rn.f32x2 t, t, t; mov.b64 {%0, _}, t; }" : "=f"(x) : "f"(x), "f"(y));
   double d = x;
+  asm("div.rp.f64 %0, %0, %1;" : "+d"(d) : "d"(d + 1));
   asm("fma.rn.f64 %0, %1, %1, %0;" : "+d"(d) : "d"(d));
   return float(d);
 }

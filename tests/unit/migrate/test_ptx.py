@@ -60,7 +60,7 @@ def test_a_second_run_changes_nothing() -> None:
         ('asm("ld.global.u32 %0, " ADDRESS ";" : "=r"(a) : "l"(b))', "macros"),
         ('asm("mov.b32 %0, %1;" : "=r"(a) : "m"(b))', 'constraint "m"'),
         ('asm goto("trap;" : : : : out)', "jumps to labels"),
-        ('asm("fma.rz.f32 %0, %1, %1, %1;" : "=f"(a) : "f"(b))', "no equivalent"),
+        ('asm("fma.rz.f64 %0, %1, %1, %1;" : "=d"(a) : "d"(b))', "no equivalent"),
         ('asm("ld.global.mystery.u32 %0, [%1];" : "=r"(a) : "l"(b))', "the modifier .mystery"),
         ('asm("mov.u32 %0, %%gridid;" : "=r"(a))', "the special register %gridid"),
     ],
