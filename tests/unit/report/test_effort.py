@@ -53,3 +53,14 @@ def test_the_stated_basis_is_the_one_used() -> None:
 )
 def test_a_range_is_said_in_the_unit_that_fits(low: float, high: float, said: str) -> None:
     assert words(low, high) == said
+
+
+def test_the_rules_parts_add_up_to_the_whole_and_say_their_counts() -> None:
+    found = estimate([WARP, WARP, replace(WARP, path="src/other.cu"), PTX, MASK])
+    assert [(row.id, row.first, row.repeats, row.effort) for row in found.rules] == [
+        ("AMF1002", 2, 1, Effort.HOURS),
+        ("AMF1001", 1, 0, Effort.MINUTES),
+    ]
+    assert sum(row.high for row in found.rules) == pytest.approx(found.high)
+    assert sum(row.low for row in found.rules) == pytest.approx(found.low)
+    assert found.rules[0].words() == "2 to 13 hours"

@@ -190,6 +190,17 @@ def test_texts_are_asked_for_one_by_one_and_the_page_stays_bounded(
     assert max(sources.asked.count(name) for name in sources) <= 3
 
 
+def test_libraries_and_the_parts_of_the_estimate_are_in_page_and_markdown(tmp_path: Path) -> None:
+    page, text = " ".join(Page(html(migration(), tmp_path)).text), markdown(migration(), tmp_path)
+    assert "| cuDNN | MIOpen. Not one to one. | partial | 1 | 3 | `cudnnFoo` |" in text
+    assert "| AMF1002 | Warp size fixed to 32 | hours | 1 | 0 | 1 to 6 hours |" in text
+    for words in ("MIOpen", "cudnnFoo", "drop-in", "Not counted:", "1 to 6 hours"):
+        assert words in page
+    alone = replace(migration(), dependencies=())
+    assert "Libraries" not in " ".join(Page(html(alone, tmp_path)).text)
+    assert "## Libraries" not in markdown(alone, tmp_path)
+
+
 def test_an_empty_report_is_a_page_too(tmp_path: Path) -> None:
     report = MigrationReport("src", ["gfx942"], {}, [], [])
     assert "No findings." in " ".join(Page(html(report, tmp_path)).text)

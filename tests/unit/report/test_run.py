@@ -126,6 +126,11 @@ def test_a_stage_with_a_report_of_its_own_is_linked_instead_of_listed(tmp_path: 
     assert "silent 2" in text
     assert "Warp size fixed to 32" not in text
     assert 'href="migrate/report.html"' in (tmp_path / "report.html").read_text()
+    assert "report.sarif" not in (tmp_path / "report.html").read_text()
+    (tmp_path / "migrate" / "report.sarif").write_text("{}")
+    (tmp_path / "migrate" / "report.md").write_text("x")
+    assert "The same for other tools: report.md , report.sarif ." in page(tmp_path)
+    assert 'href="migrate/report.sarif"' in (tmp_path / "report.html").read_text()
 
 
 def test_links_are_right_when_the_page_lies_elsewhere(tmp_path: Path) -> None:
