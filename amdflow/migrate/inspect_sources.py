@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from amdflow import process
 from amdflow.files import sha256_text
 from amdflow.findings import Finding
-from amdflow.migrate import keep
+from amdflow.migrate import keep, lexer
 from amdflow.migrate.api_map import ApiMap
 from amdflow.migrate.build_scripts.convert import BuildScripts
 from amdflow.migrate.hazards import UNSUPPORTED, findings_of, unsupported_names
@@ -20,7 +21,7 @@ from amdflow.migrate.rules.catalogue import Catalogue
 from amdflow.migrate.rules.detect import Match, detect
 from amdflow.migrate.rules.model import Rule
 from amdflow.migrate.scan import Tree
-from amdflow.migrate.syntax import Source
+from amdflow.migrate.syntax import Source, defined_macros
 from amdflow.migrate.text import printable
 
 
@@ -46,11 +47,13 @@ def inspect_sources(
 ) -> Inspection:
     """Every rule over every file, in path order; over build scripts as they were converted, for what is left to do."""
     rules = list(catalogue.rules.values())
+    macros_of = _own_macros(texts)
     result = Inspection()
     for entry in tree.entries:
         process.check_cancelled()
         if entry.name in texts:
-            source = Source(entry.name, _without_kept(result, entry.name, texts[entry.name]))
+            text = _without_kept(result, entry.name, texts[entry.name])
+            source = Source(entry.name, text, macros_of(entry.name))
             _recall_or_inspect(source, catalogue, api, result, remembered)
         elif entry.name in scripts.originals:
             source = Source(
@@ -59,6 +62,27 @@ def inspect_sources(
             result.findings += findings_of(entry.name, _left_in_script(entry.name, scripts, rules), source.line)
     remembered.save()
     return result
+
+
+def _own_macros(texts: Mapping[str, str]) -> Callable[[str], frozenset[str]]:
+    """For a file's name: macros of CUDA's versions to which a header that it includes, itself or through others, gives a value."""
+    defined = {name: macros for name, text in texts.items() if (macros := defined_macros(text))}
+    if not defined:
+        return lambda _name: frozenset()
+    named: dict[str, list[str]] = defaultdict(list)
+    for name in texts:
+        named[name.rpartition("/")[2]].append(name)
+
+    def of(name: str) -> frozenset[str]:
+        seen, pending = {name}, [name]
+        while pending:
+            for include in lexer.includes(texts[pending.pop()]):
+                fresh = [path for path in named.get(include.path.rpartition("/")[2], ()) if path not in seen]
+                seen.update(fresh)
+                pending += fresh
+        return frozenset().union(*(defined.get(path, frozenset()) for path in seen))
+
+    return of
 
 
 def _left_in_script(name: str, scripts: BuildScripts, rules: Sequence[Rule]) -> list[Match]:
@@ -79,7 +103,7 @@ def _without_kept(result: Inspection, name: str, text: str, *, build_file: bool 
 def _recall_or_inspect(
     source: Source, catalogue: Catalogue, api: ApiMap, result: Inspection, remembered: Remembered
 ) -> None:
-    key = sha256_text(printable(f"{source.name}\0{source.text}"))
+    key = sha256_text(printable(f"{source.name}\0{sorted(source.own_macros)}\0{source.text}"))
     known = remembered.get(key)
     if known is None:
         own = Inspection()

@@ -39,6 +39,10 @@ KINDS = (
     "string_literal",
 )
 _FRAGMENT_HEAD = "void _(){"
+_OWN_MACRO = re.compile(
+    r"^[ \t]*#[ \t]*define[ \t]+(CUDA_VERSION|CUDART_VERSION|__CUDA_API_VERSION|__CUDACC_VER_\w+__|__CUDA_ARCH__)[ \t]+[1-9]",
+    re.MULTILINE,
+)
 _PROMISING = re.compile(r"[&%<>/*(]|\basm\b")
 
 
@@ -53,9 +57,11 @@ class Place:
 class Source:
     """One file's text, seen three ways: masked text, byte offsets, syntax tree (macro bodies included, each parsed by itself)."""
 
-    def __init__(self, name: str, text: str) -> None:
+    def __init__(self, name: str, text: str, own_macros: frozenset[str] = frozenset()) -> None:
         self.name = name
         self.text = text
+        self.own_macros = own_macros | defined_macros(text)
+        """Macros of CUDA's versions that this file, or one that it includes, gives a value of its own."""
         self.data = self.text.encode("utf-8", "surrogateescape")
 
     @cached_property
@@ -143,6 +149,11 @@ class Source:
     def of(self, kind: str) -> Iterator[Place]:
         """Nodes of one kind."""
         yield from self.nodes[kind]
+
+
+def defined_macros(text: str) -> frozenset[str]:
+    """CUDA's own macros that a text defines to a number."""
+    return frozenset(_OWN_MACRO.findall(text)) if "define" in text else frozenset()
 
 
 def text_of(node: Node | None) -> str:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterator
 
+from tree_sitter import Node
+
 from amdflow.migrate.syntax import Source, arguments, callee, enclosing_function, text_of
 
 Found = Iterator[tuple[int, str]]
@@ -12,11 +14,13 @@ _PROPERTIES = re.compile(r"\bcudaDeviceProp\s*(?:&|\*|const|\s)*(\w+)")
 _TELLING = re.compile(r"\b(?:compute_?capability|sm_?version|sm_?arch|cc_?major|sm_?major)\b", re.IGNORECASE)
 _ATTRIBUTE = re.compile(r"cudaDevAttrComputeCapability|COMPUTE_CAPABILITY_M(?:AJOR|INOR)")
 _ASKS = re.compile(r"cu(?:da)?DeviceGetAttribute|cuDeviceComputeCapability")
+_FEATURE_OF_NVIDIA = re.compile(r"(?:[7-9]|1[0-9]|[7-9][0-9]|1[0-2][0-9])[uU]?")
+"""Numbers from Volta on, as major or as two digits. What earlier ones stand for AMD GPUs have too."""
 _NAME = re.compile(r"[A-Za-z_]\w*")
 
 
 def capability_decides(source: Source) -> Found:
-    """A comparison or a calculation with the numbers, except for a test that only turns old GPUs away."""
+    """A calculation with the numbers, or a choice of what only GPUs from Volta on have; not a test that turns old GPUs away."""
     yield from _uses(source, (">", ">=", "==", "!=", "*"))
 
 
@@ -41,12 +45,26 @@ def _uses(source: Source, operators: Collection[str]) -> Found:
             continue
         left = text_of(place.node.child_by_field_name("left"))
         right = text_of(place.node.child_by_field_name("right"))
-        if sign != "*" and not re.fullmatch(r"\(?\w+\)?", right):
+        if sign == "*" and not _decides(place.node):
+            continue
+        if sign not in ("*", "<", "<=") and not _FEATURE_OF_NVIDIA.fullmatch(right):
             continue
         function = enclosing_function(place.node)
         known = (function.start_byte if function is not None else -1, left.strip("()&* ")) in variables
         if known or _TELLING.fullmatch(left) or (members is not None and members.fullmatch(left.strip("()"))):
             yield place.node.start_byte + place.offset, text_of(place.node)
+
+
+def _decides(node: Node) -> bool:
+    """Whether the number made of major and minor is more than what a test turns old GPUs away by."""
+    while node.parent is not None and node.parent.type in ("binary_expression", "parenthesized_expression"):
+        node = node.parent
+        sign = text_of(node.child_by_field_name("operator"))
+        if sign in ("<", "<="):
+            return False
+        if sign in (">", ">=", "==", "!="):
+            return bool(_FEATURE_OF_NVIDIA.fullmatch(text_of(node.child_by_field_name("right"))))
+    return True
 
 
 def _variables(source: Source) -> set[tuple[int, str]]:

@@ -1,4 +1,4 @@
-"""Preprocessor conditions as the HIP compiler sees them: which branches of a CUDA source are gone there.
+"""Preprocessor conditions as the HIP compiler and as nvcc see them: which branches of a CUDA source are gone for AMD.
 
 A value is an int, or None where it hangs on something that is not known here.
 """
@@ -6,14 +6,18 @@ A value is an int, or None where it hangs on something that is not known here.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
 
 Value = int | None
 _DIRECTIVE = re.compile(r"^[ \t]*#[ \t]*(if|ifdef|ifndef|elif|else|endif)\b((?:[^\\\n]|\\\r?\n)*)", re.MULTILINE)
 _ABSENT = re.compile(r"__CUDA_ARCH\w*__|CUDA_VERSION|CUDART_VERSION|__CUDA_API_VERSION|__CUDACC_VER_\w+__")
 """Macros of CUDA's versions and architectures: never defined for AMD."""
 _PRESENT = frozenset({"__HIP__", "__HIPCC__", "__HIP_PLATFORM_AMD__", "__HIP_DEVICE_COMPILE__", "__AMDGCN__"})
+_INCLUDE_LINE = re.compile(r"^[ \t]*#[ \t]*(?:include|pragma)[^\n]*", re.MULTILINE)
+_ARCHITECTURES = (700, 750, 800, 860, 890, 900, 1000, 1200)
+_CUDA_VERSION = 12090
 _TOKEN = re.compile(r"\s*(?:(\d[\w']*)|([A-Za-z_]\w*)|(\|\||&&|[<>=!]=|<<|>>|[-+*/%<>!()&|^~?:,]))")
 _LEVELS = (("||",), ("&&",), ("==", "!="), ("<", ">", "<=", ">="), ("+", "-"), ("*", "/", "%"))
 
@@ -73,11 +77,57 @@ def _value_of(word: str, condition: str) -> Value:
     return evaluate(condition)
 
 
-def evaluate(condition: str) -> Value:
-    """Value of an ``#if`` expression for AMD's compiler."""
-    tokens = [match.group().strip() for match in _TOKEN.finditer(condition)]
+def evaluate(condition: str, macros: Mapping[str, int] = MappingProxyType({})) -> Value:
+    """Value of an ``#if`` expression for AMD's compiler, or with the ``macros`` of CUDA that are given."""
+    words = [match.group().strip() for match in _TOKEN.finditer(condition)]
     bare = re.sub(r"defined\s*\(?\s*\w+\s*\)?", "", condition)
-    return _Parser(tokens, compared="__CUDA_ARCH__" in bare).whole()
+    return _Parser(words, compared="__CUDA_ARCH__" in bare, macros=macros).whole()
+
+
+def comes_out_otherwise(directive: str, own: Collection[str] = ()) -> bool:
+    """Whether a whole ``#if`` line can decide otherwise for AMD than for CUDA 12 on a current GPU.
+
+    ``own`` are macros that the program itself gives a value: for those CUDA and AMD agree.
+    """
+    if own and not set(_ABSENT.findall(directive)) - set(own):
+        return False
+    match = _DIRECTIVE.match(directive)
+    condition = " ".join(match.group(2).replace("\\", " ").split()) if match else ""
+    if match is None or match.group(1) not in ("if", "elif") or not _ABSENT.search(condition):
+        return True
+    here = evaluate(condition)
+    if here is None:
+        return True
+    versions = dict.fromkeys(("CUDA_VERSION", "CUDART_VERSION", "__CUDA_API_VERSION"), _CUDA_VERSION)
+    versions |= {"__CUDACC_VER_MAJOR__": _CUDA_VERSION // 1000, "__CUDACC_VER_MINOR__": _CUDA_VERSION // 10 % 100}
+    there = {evaluate(condition, versions | {"__CUDA_ARCH__": number}) for number in _ARCHITECTURES}
+    return {bool(value) if value is not None else None for value in there} != {bool(here)}
+
+
+def holds_no_meaning(text: str, masked: str, end: int) -> bool:
+    """Whether the branch whose directive ends at ``end``, the only one of its group, may go without a change of meaning.
+
+    It holds includes only, whose lack the compiler reports, or full specializations, for which the general template stands in.
+    """
+    following = _DIRECTIVE.search(masked, end)
+    if following is None or following.group(1) != "endif":
+        return False
+    left = _INCLUDE_LINE.sub("", masked[end : following.start()]).strip()
+    if not left:
+        return bool(text[end : following.start()].strip())
+    return all(re.match(r"template\s*<\s*>", piece) for piece in _pieces(left))
+
+
+def _pieces(code: str) -> Iterator[str]:
+    """Declarations and definitions that stand next to each other."""
+    depth = start = 0
+    for index, character in enumerate(code):
+        depth += {"{": 1, "}": -1}.get(character, 0)
+        if depth == 0 and character in "};":
+            yield code[start : index + 1].strip()
+            start = index + 1
+    if code[start:].strip():
+        yield code[start:].strip()
 
 
 def _defined(name: str, *, compared: bool) -> Value:
@@ -92,8 +142,8 @@ def _defined(name: str, *, compared: bool) -> Value:
 class _Parser:
     """Precedence climbing over the tokens of one expression."""
 
-    def __init__(self, tokens: list[str], *, compared: bool) -> None:
-        self.tokens, self.at, self.compared = tokens, 0, compared
+    def __init__(self, tokens: list[str], *, compared: bool, macros: Mapping[str, int]) -> None:
+        self.tokens, self.at, self.compared, self.macros = tokens, 0, compared, macros
 
     def whole(self) -> Value:
         """The expression's value; None when it is more than this grammar knows."""
@@ -133,13 +183,15 @@ class _Parser:
             name = self._take() if not brackets else (self._take(), self._take())[1]
             if brackets:
                 self._take()
-            return _defined(name, compared=self.compared)
+            return 1 if name in self.macros else _defined(name, compared=self.compared)
         if word[:1].isdigit():
             digits = re.match(r"0[xX][0-9a-fA-F]+|\d+", word.replace("'", ""))
             return int(digits.group(), 0 if digits.group().lower().startswith("0x") else 10) if digits else None
         if self._next() == "(":
             self._skip_arguments()
             return None
+        if word in self.macros:
+            return self.macros[word]
         if _ABSENT.fullmatch(word):
             return 0
         return 1 if word in _PRESENT else None

@@ -10,6 +10,7 @@ from functools import cache
 from amdflow.migrate import lexer
 from amdflow.migrate.rules.asm import asm_text, blocking, is_gpu_asm
 from amdflow.migrate.rules.checks import CHECKS
+from amdflow.migrate.rules.conditions import comes_out_otherwise, holds_no_meaning
 from amdflow.migrate.rules.model import (
     AsmPattern,
     BinaryPattern,
@@ -98,7 +99,12 @@ def _condition(how: ConditionPattern, source: Source) -> Iterator[_Span]:
     unless = _compiled(how.unless) if how.unless else None
     for match in _CONDITION.finditer(source.masked) if "#" in source.masked else ():
         found = pattern.search(match.group())
-        if found and not (unless and unless.search(match.group())):
+        if not found or (unless and unless.search(match.group())):
+            continue
+        if not how.differs or (
+            comes_out_otherwise(match.group(), source.own_macros)
+            and not holds_no_meaning(source.text, source.masked, match.end())
+        ):
             yield _Span(match.start() + found.start(), match.group().strip())
 
 

@@ -78,6 +78,8 @@ class ConditionPattern(Model):
     pattern: Pattern
     unless: Pattern = ""
     """Skip conditions that this is found in too."""
+    differs: bool = False
+    """Only conditions that can come out otherwise without CUDA's macros than with those of CUDA 12 and a current GPU."""
 
 
 class StringPattern(Model):

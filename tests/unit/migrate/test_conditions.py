@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from amdflow.migrate.lexer import mask
-from amdflow.migrate.rules.conditions import branches, evaluate
+from amdflow.migrate.rules.conditions import branches, comes_out_otherwise, evaluate
 
 
 @pytest.mark.parametrize(
@@ -60,3 +60,27 @@ f
 def test_what_follows_a_branch_that_is_always_taken_is_dead() -> None:
     text = "#if __CUDA_ARCH__ < 600\nold\n#else\nnew\n#endif\n"
     assert [(branch.dead, branch.by_cuda) for branch in branches(text)] == [(False, False), (True, True)]
+
+
+@pytest.mark.parametrize(
+    ("directive", "expected"),
+    [
+        ("#if CUDART_VERSION >= 4000", True),
+        ("#if CUDART_VERSION < 4000", True),
+        ("#if CUDART_VERSION >= 13000", False),
+        ("#if CUDART_VERSION < 13000", False),
+        ("# elif __CUDA_ARCH__ >= 800", True),
+        ("#if __CUDA_ARCH__ >= 200", True),
+        ("#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 350", False),
+        ("#if __CUDA_ARCH__ < 900 && FOO", True),
+        ("#ifdef CUDA_VERSION", True),
+        ("#if __CUDACC_VER_MAJOR__ > 12 || (__CUDACC_VER_MAJOR__ == 12 && __CUDACC_VER_MINOR__ >= 8)", True),
+    ],
+)
+def test_what_comes_out_otherwise_for_amd(directive: str, expected: bool) -> None:
+    assert comes_out_otherwise(directive) is expected
+
+
+def test_macros_that_the_program_defines_agree() -> None:
+    assert not comes_out_otherwise("#if __CUDA_API_VERSION >= 4000", {"__CUDA_API_VERSION"})
+    assert comes_out_otherwise("#if __CUDA_API_VERSION >= 4000 && CUDA_VERSION > 1", {"__CUDA_API_VERSION"})
