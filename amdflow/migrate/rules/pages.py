@@ -42,7 +42,11 @@ def _section(rule: Rule) -> str:
         f"## {rule.id}",
         f"**{rule.title}** ({rule.category}; {rule.severity.value}; effort: {rule.effort.value})",
         *([f"Matters on: {scope}."] if (scope := describe(rule)) else []),
-        *([f"Settled by [{rule.kept_by}](#{rule.kept_by.lower()}) in the files that it covers."] if rule.kept_by else []),
+        *(
+            [f"Settled by [{rule.kept_by}](#{rule.kept_by.lower()}) in the files that it covers."]
+            if rule.kept_by
+            else []
+        ),
         rule.explanation.strip(),
         f"Fix: {rule.fix.strip()}",
     ]
