@@ -37,7 +37,7 @@ def report(
     from amdflow.errors import UsageError
     from amdflow.files import portable
     from amdflow.report import findings_file
-    from amdflow.report.github import annotations
+    from amdflow.report.github import annotations_of
     from amdflow.report.run import summarise, write_run_report
 
     context = open_context(format=format, config=config)
@@ -54,5 +54,5 @@ def report(
     shown = portable(page, Path.cwd())
     context.terminal.print(shown)
     if format is Format.GITHUB:
-        context.terminal.annotations(annotations(folder / "migrate" / findings_file.NAME))
+        context.terminal.annotations(annotations_of(folder / "migrate" / findings_file.NAME))
     context.terminal.data({"report": shown, **summarise(folder)})

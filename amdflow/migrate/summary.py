@@ -9,7 +9,7 @@ from amdflow.errors import UsageError
 from amdflow.files import portable
 from amdflow.pipeline.runner import StageReport
 from amdflow.report import findings_file
-from amdflow.report.github import annotations
+from amdflow.report.github import annotations_of
 from amdflow.terminal import Format, Terminal
 
 _MEANING = {
@@ -78,7 +78,7 @@ def show(report: StageReport, terminal: Terminal) -> None:
         )
     folder = report.manifest_path.parent
     if terminal.format is Format.GITHUB:
-        terminal.annotations(annotations(folder / findings_file.NAME))
+        terminal.annotations(annotations_of(folder / findings_file.NAME))
     terminal.print(_standing(units, compiled, found))
     terminal.say(f"  report:   {portable(folder / 'report.html', Path.cwd())}")
     if causes:

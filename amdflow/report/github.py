@@ -26,7 +26,7 @@ def workflow_commands(findings: Sequence[Finding], *, prefix: str = "") -> list[
     return [_line(finding, prefix) for finding in sorted(findings, key=lambda item: order.index(item.severity))]
 
 
-def annotations(file: Path) -> list[str]:
+def annotations_of(file: Path) -> list[str]:
     """Workflow commands for a ``findings.json``. Raises UsageError when there is none."""
     findings, root = findings_file.read(file)
     return workflow_commands(findings, prefix=root)

@@ -10,6 +10,7 @@ from amdflow.errors import UsageError
 from amdflow.files import sha256_file
 from amdflow.migrate.records import produced, record
 from amdflow.migrate.records.merge import CLOSING, MIDDLE, OPENING
+from amdflow.migrate.records.record import Record
 from amdflow.migrate.records.recorder import Output, Reason, Recorded, keep_changes, listing
 from amdflow.pipeline.freshness import artifact_for
 from amdflow.pipeline.manifest import Artifact, Manifest, Status, Timing
@@ -74,7 +75,7 @@ class Published:
     def record(self, *wanted: str, why: str = "because", who: str = "", login: str = "me") -> Recorded:
         return keep_changes(Output.read(self.destination), self.folder, wanted, Reason(why, who, login))
 
-    def kept(self, name: str) -> record.Record:
+    def kept(self, name: str) -> Record:
         return record.read(record.file_of(self.folder, name))
 
 

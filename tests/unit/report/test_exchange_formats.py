@@ -14,7 +14,7 @@ import pytest
 from amdflow.errors import UsageError
 from amdflow.findings import Finding, Severity
 from amdflow.report import findings_file
-from amdflow.report.github import annotations, workflow_commands
+from amdflow.report.github import annotations_of, workflow_commands
 from amdflow.report.places import repository_prefix
 from amdflow.report.sarif import sarif
 from tests.unit.report.reports import MASK, PTX, WARP
@@ -82,9 +82,9 @@ def test_findings_json_follows_its_schema_and_reads_back(tmp_path: Path) -> None
     assert not valid(data | {"findings": [{**data["findings"][0], "unknown": 1}]})
     (tmp_path / "findings.json").write_text(json.dumps(data))
     assert findings_file.read(tmp_path / "findings.json") == ([written, WARP], "cuda_src")
-    assert annotations(tmp_path / "findings.json")[0].startswith("::error file=cuda_src/src/a.cu,line=2,")
+    assert annotations_of(tmp_path / "findings.json")[0].startswith("::error file=cuda_src/src/a.cu,line=2,")
     with pytest.raises(UsageError, match="no findings at"):
-        annotations(tmp_path / "none.json")
+        annotations_of(tmp_path / "none.json")
 
 
 def test_paths_start_at_the_top_of_the_repository(tmp_path: Path) -> None:
