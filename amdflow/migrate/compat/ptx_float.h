@@ -162,36 +162,38 @@ AMDFLOW_FUNCTION float magnitude(float x) { return __builtin_fabsf(x); }
 AMDFLOW_FUNCTION double magnitude(double x) { return __builtin_fabs(x); }
 AMDFLOW_FUNCTION _Float16 magnitude(_Float16 x) { return as<_Float16>(static_cast<unsigned short>(as<unsigned short>(x) & 0x7fff)); }
 AMDFLOW_FUNCTION bf16 magnitude(bf16 x) { return bf16{static_cast<unsigned short>(x.bits & 0x7fff)}; }
-AMDFLOW_FUNCTION float exp2_of(float x) { return __builtin_exp2f(x); }
-AMDFLOW_FUNCTION float log2_of(float x) { return __builtin_log2f(x); }
 AMDFLOW_FUNCTION float reciprocal(float x) { return 1.0f / x; }
 AMDFLOW_FUNCTION double reciprocal(double x) { return 1.0 / x; }
 AMDFLOW_FUNCTION float root(float x) { return __builtin_sqrtf(x); }
 AMDFLOW_FUNCTION double root(double x) { return __builtin_sqrt(x); }
-AMDFLOW_FUNCTION float inverse_root(float x) {
+// With .ftz one instruction of the GPU does (1 ulp, no subnormal numbers); without it, subnormal numbers count.
 #if defined(__HIP_DEVICE_COMPILE__)
-  return ::rsqrtf(x);
+#define AMDFLOW_PTX_FAST(name, instruction, otherwise)                                     \
+  template <int Mode> AMDFLOW_FUNCTION float name(float x) {                               \
+    return Mode & ftz ? instruction(x) : otherwise(x);                                     \
+  }
 #else
-  return static_cast<float>(1.0 / __builtin_sqrt(static_cast<double>(x)));
+#define AMDFLOW_PTX_FAST(name, instruction, otherwise) \
+  template <int Mode> AMDFLOW_FUNCTION float name(float x) { return otherwise(x); }
+AMDFLOW_FUNCTION float rsqrtf(float x) { return static_cast<float>(1.0 / __builtin_sqrt(static_cast<double>(x))); }
+AMDFLOW_FUNCTION double rsqrt(double x) { return 1.0 / __builtin_sqrt(x); }
 #endif
-}
-AMDFLOW_FUNCTION double inverse_root(double x) {
-#if defined(__HIP_DEVICE_COMPILE__)
-  return ::rsqrt(x);
-#else
-  return 1.0 / __builtin_sqrt(x);
-#endif
-}
+AMDFLOW_PTX_FAST(exp2_of, __builtin_amdgcn_exp2f, __builtin_exp2f)
+AMDFLOW_PTX_FAST(log2_of, __builtin_amdgcn_logf, __builtin_log2f)
+AMDFLOW_PTX_FAST(reciprocal_of, __builtin_amdgcn_rcpf, reciprocal)
+AMDFLOW_PTX_FAST(root_of, __builtin_amdgcn_sqrtf, root)
+AMDFLOW_PTX_FAST(inverse_root_of, __builtin_amdgcn_rsqf, rsqrtf)
+#undef AMDFLOW_PTX_FAST
+template <int Mode> AMDFLOW_FUNCTION double reciprocal_of(double x) { return reciprocal(x); }
+template <int Mode> AMDFLOW_FUNCTION double inverse_root_of(double x) { return rsqrt(x); }
+template <int Mode> AMDFLOW_FUNCTION _Float16 exp2_of(_Float16 x) { return static_cast<_Float16>(exp2_of<plain>(widen(x))); }
+template <int Mode> AMDFLOW_FUNCTION bf16 exp2_of(bf16 x) { return to_bf16(exp2_of<plain>(widen(x))); }
 // Accurate, not the hardware's: AMD states no bound for its instructions, PTX promises 2^-20.5 within [-pi, pi].
 AMDFLOW_FUNCTION float sine(float x) { return ::sinf(x); }
 AMDFLOW_FUNCTION float cosine(float x) { return ::cosf(x); }
 AMDFLOW_FUNCTION float tangent_h(float x) { return ::tanhf(x); }
-#define AMDFLOW_PTX_NARROW(name)                                                              \
-  AMDFLOW_FUNCTION _Float16 name(_Float16 x) { return static_cast<_Float16>(name(widen(x))); } \
-  AMDFLOW_FUNCTION bf16 name(bf16 x) { return to_bf16(name(widen(x))); }
-AMDFLOW_PTX_NARROW(exp2_of)
-AMDFLOW_PTX_NARROW(tangent_h)
-#undef AMDFLOW_PTX_NARROW
+AMDFLOW_FUNCTION _Float16 tangent_h(_Float16 x) { return static_cast<_Float16>(tangent_h(widen(x))); }
+AMDFLOW_FUNCTION bf16 tangent_h(bf16 x) { return to_bf16(tangent_h(widen(x))); }
 }  // namespace detail
 
 #define AMDFLOW_PTX_ONE(name, body)                                                                            \
@@ -214,11 +216,13 @@ AMDFLOW_PTX_NARROW(tangent_h)
   template <typename F, int Mode = plain> AMDFLOW_FUNCTION F name(F a) { return name##_of<F, Mode>::at(a); }
 AMDFLOW_PTX_ONE(absolute, detail::magnitude(a))
 AMDFLOW_PTX_ONE(negative, detail::negated(a))
-AMDFLOW_PTX_ONE(ex2, detail::exp2_of(a))
-AMDFLOW_PTX_ONE(lg2, detail::log2_of(a))
+AMDFLOW_PTX_ONE(ex2, detail::exp2_of<Mode>(a))
+AMDFLOW_PTX_ONE(lg2, detail::log2_of<Mode>(a))
 AMDFLOW_PTX_ONE(rcp, detail::reciprocal(a))
+AMDFLOW_PTX_ONE(rcp_approx, detail::reciprocal_of<Mode>(a))
+AMDFLOW_PTX_ONE(sqrt_approx, detail::root_of<Mode>(a))
 AMDFLOW_PTX_ONE(square_root, detail::root(a))
-AMDFLOW_PTX_ONE(inverse_square_root, detail::inverse_root(a))
+AMDFLOW_PTX_ONE(rsqrt_approx, detail::inverse_root_of<Mode>(a))
 AMDFLOW_PTX_ONE(sin_approx, detail::sine(a))
 AMDFLOW_PTX_ONE(cos_approx, detail::cosine(a))
 AMDFLOW_PTX_ONE(tanh_approx, detail::tangent_h(a))

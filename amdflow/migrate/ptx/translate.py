@@ -49,7 +49,7 @@ SPECIALS = (
     Special(
         r"cp\.async\.c[ag]\..*", memory.copy, "a plain copy; zeros from the given size on", COPY, touches_memory=True
     ),
-    Special(r"cp\.async\.wait_group", memory.wait, "the copies are done already", COPY),
+    Special(r"cp\.async\.wait_group", memory.wait, "the copies are done already"),
     Special(r"prefetchu?\..*", memory.prefetch, "`__builtin_prefetch`, which targets may ignore"),
     Special(r"createpolicy\..*", memory.policy, "0: it is only a cache hint"),
     Special(r"applypriority\..*|discard\..*", memory.hint, "nothing: it is only a cache hint"),
