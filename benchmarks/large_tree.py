@@ -4,7 +4,7 @@
 
 The trees are mixed .cu, .cuh, .h and .cpp files of 2 to 10 KB in folders of fifty. Most are plain C++; ``--cuda-share`` of
 them hold kernels and API calls, for which hipify-clang runs (seconds each, in processes of its own). Memory is the peak
-of amdflow itself, children not counted.
+and processor seconds are those of amdflow itself, children not counted.
 """
 
 from __future__ import annotations
@@ -93,21 +93,26 @@ def generate(root: Path, files: int, cuda_share: float) -> None:
 
 
 def migrate(tree: Path, workspace: Path) -> dict[str, float]:
-    """Seconds and peak memory (MB) of the command."""
+    """Wall seconds, processor seconds and peak memory (MB) of the command itself."""
     here = Path(__file__).resolve().parent.parent
     argv = [sys.executable, "-m", "amdflow", "migrate", str(tree), "--no-compile", "--quiet"]
     start = time.monotonic()
-    peak = 0.0
+    peak = processor = 0.0
     with open(workspace / "said", "ab") as said:
         child = process.Child(
             argv, cwd=workspace, env={**os.environ, "PYTHONPATH": str(here)}, stdout=said, stderr=said
         )
         while child.poll() is None:
             peak = max(peak, _peak_megabytes(child.pid))
+            processor = max(processor, _processor_seconds(child.pid))
             time.sleep(0.05)
     if child.sweep():
         raise SystemExit((workspace / "said").read_text(encoding="utf-8", errors="replace")[-800:])
-    return {"seconds": round(time.monotonic() - start, 1), "peak_mb": round(peak, 1)}
+    return {
+        "seconds": round(time.monotonic() - start, 1),
+        "processor": round(processor, 1),
+        "peak_mb": round(peak, 1),
+    }
 
 
 def _peak_megabytes(pid: int) -> float:
@@ -118,6 +123,14 @@ def _peak_megabytes(pid: int) -> float:
     return next((int(line.split()[1]) / 1024 for line in status.splitlines() if line.startswith("VmHWM:")), 0.0)
 
 
+def _processor_seconds(pid: int) -> float:
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
+    except OSError:
+        return 0.0
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
 def main() -> None:
     """Generate, migrate twice (nothing remembered, then everything), print a line for each size."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
@@ -126,7 +139,10 @@ def main() -> None:
     parser.add_argument("--json", type=Path)
     options = parser.parse_args()
     rows = []
-    print(f"{'files':>8}{'first s':>10}{'peak MB':>10}{'again s':>10}{'peak MB':>10}")
+    columns = "".join(
+        f"{run + ' ' + what:>20}" for run in ("first", "again") for what in ("wall s", "processor s", "MB")
+    )
+    print(f"{'files':>8}{columns}")
     for files in map(int, options.files.split(",")):
         with tempfile.TemporaryDirectory() as folder:
             tree, workspace = Path(folder) / "tree", Path(folder) / "workspace"
@@ -134,7 +150,7 @@ def main() -> None:
             generate(tree, files, options.cuda_share)
             first, again = migrate(tree, workspace), migrate(tree, workspace)
         rows.append({"files": files, "first": first, "again": again})
-        print(f"{files:>8}{first['seconds']:>10}{first['peak_mb']:>10}{again['seconds']:>10}{again['peak_mb']:>10}")
+        print(f"{files:>8}" + "".join(f"{value:>20}" for run in (first, again) for value in run.values()), flush=True)
     if options.json:
         options.json.write_text(json.dumps(rows, indent=2) + "\n", encoding="utf-8")
 

@@ -19,13 +19,14 @@ from amdflow.migrate.build_flags import BuildFlags, Flags
 from amdflow.migrate.context import Context, Contexts
 from amdflow.migrate.hipify import Attempt, Hipify, Message, Question
 from amdflow.migrate.include_graph import Digests, IncludeGraph
+from amdflow.migrate.nvcc_prelude import PRELUDE
 from amdflow.migrate.precompiled import Precompiled
 from amdflow.migrate.scan import Entry
 from amdflow.migrate.text import encode, line_ending, with_line_ending
 from amdflow.migrate.workers import in_parallel
 from amdflow.pipeline.stage import Run
 
-VERSION = "4"
+VERSION = "5"
 """Raise it when the same tool output would be used otherwise."""
 HIPIFY_LIMIT_BYTES = 4_000_000
 _CUDA = re.compile(
@@ -38,8 +39,6 @@ _BRANCH = re.compile(r"^[ \t]*#[ \t]*(?:if|ifdef|ifndef|elif|else)\b", re.MULTIL
 _GUARD = re.compile(
     r"#[ \t]*(?:ifndef[ \t]+|if[ \t]+!defined[ \t]*\(?[ \t]*)(\w+)\)?[^\n]*\n\s*#[ \t]*define[ \t]+\1\b"
 )
-_AS_NVCC = "#undef __CUDACC__\n#define __CUDACC__ 1\n"
-"""clang leaves it empty, which ``#if __CUDACC__`` does not survive."""
 
 
 class Method(StrEnum):
@@ -209,7 +208,7 @@ class Translator:
         if text != original:
             source = scratch / entry.path.name
             source.write_bytes(encode(text))
-        before.write_bytes(encode(_AS_NVCC + (step.context.before if step.context else "")))
+        before.write_bytes(encode(PRELUDE + (step.context.before if step.context else "")))
         options = self._precompiled.options(step.flags, self._extra)
         return Question(source, entry.path.parent, step.flags, self._extra, before, step.plain, options)
 

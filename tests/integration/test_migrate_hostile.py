@@ -14,6 +14,13 @@ import pytest
 from tests.conftest import CommandLine
 
 FREE = "#include <cuda_runtime.h>\nvoid f(void* p) { cudaFree(p); }"
+AS_NVCC = """\
+static int min(int a, int b) { return a < b ? a : b; }
+int f(int a, unsigned b) { return min(a, 2) + (int)max(b, 3u) + (int)max(1.5f, 2.0); }
+#if __CUDACC__
+void g(void* p) { cudaFree(p); }
+#endif
+"""
 NAMES = ["with space.cu", "quo\"te'.cu", "new\nline.cu", "内核/核.cu", "-dash.cu", "sub/-x/&;$(id).cuh"]
 BIG = "big/generated.cu"
 
@@ -35,6 +42,7 @@ def done(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (tree / "latin.cu").write_bytes(FREE.encode() + " // Größe".encode("latin-1"))
     (tree / "wide.cu").write_bytes(FREE.encode("utf-16"))
     (tree / "empty.cu").write_text("")
+    (tree / "as_nvcc.cu").write_text(AS_NVCC)
     (folder / "outside.cuh").write_text(FREE)
     (tree / "outside.cuh").symlink_to("../outside.cuh")
     (tree / "loop").symlink_to(".")
@@ -68,6 +76,11 @@ def test_every_encoding_keeps_its_bytes(done: Path) -> None:
     assert "hipDeviceProp_t" in (hip / "mark.cuh").read_text()
     for name in ("wide.cu", BIG):
         assert (hip / name).read_bytes() == (tree / name).read_bytes(), name
+
+
+def test_the_tool_reads_every_file_as_nvcc_does(done: Path) -> None:
+    assert findings(done, "AMF1003") == {}, "none is left to the text map"
+    assert "hipFree(p)" in (done / "out/migrate/hip/as_nvcc.cu").read_text()
 
 
 def test_what_was_not_read_is_said(done: Path) -> None:
