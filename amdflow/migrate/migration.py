@@ -24,7 +24,7 @@ from amdflow.migrate.finish import Finished, finish
 from amdflow.migrate.fixes import FixContext
 from amdflow.migrate.fixes.compat_headers import defined_names
 from amdflow.migrate.fixes.lane_masks import find_mask_names
-from amdflow.migrate.fixes.logical_warps import own_warp_functions
+from amdflow.migrate.fixes.logical_warps import needs_of_fragments, own_warp_functions
 from amdflow.migrate.fixes.wave_awareness import wave_aware_files
 from amdflow.migrate.hipify import Hipify
 from amdflow.migrate.include_graph import Digests, IncludeGraph
@@ -195,7 +195,7 @@ class Migration:
         telling = (mask(text) for text in self.texts.values() if any(name in text for name in stand_ins))
         native = self.job.config.native_warp
         aware = frozenset() if native else wave_aware_files(self.texts, mask, self.graph.closure)
-        return replace(
+        context = replace(
             masks,
             mask_names=masks.mask_names if native or aware else frozenset(),
             own_names=defined_names(telling, stand_ins) | own_warp_functions(self.texts.values()),
@@ -203,6 +203,8 @@ class Migration:
             native_warps=native,
             wave_aware=aware,
         )
+        needs = {} if native else needs_of_fragments(self.texts, self.graph.resolved, context)
+        return replace(context, fragment_needs=needs)
 
     def _write(self, finished: Mapping[str, Finished]) -> None:
         """The output tree: translated files, all others byte for byte, links as links; modes kept."""

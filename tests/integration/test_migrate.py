@@ -146,10 +146,22 @@ def test_a_missing_header_is_named(done: Workspace) -> None:
     ]
 
 
-def test_a_mask_is_widened_and_the_hazard_stays_named(done: Workspace) -> None:
-    assert "0xffffffffffffffffull" in (done.hip / "src/warp.cu").read_text()
-    assert done.findings("AMF1022")[0]["line"] == 3
-    assert [(finding["line"], finding["severity"]) for finding in done.findings("AMF1102")] == [(2, "silent")]
+def test_warp_code_keeps_its_32_lanes(done: Workspace) -> None:
+    assert "amdflow::shfl_down_sync(0xffffffff, x[lane], 1)" in (done.hip / "src/warp.cu").read_text()
+    assert (done.hip / "amdflow_compat/warp.h").is_file()
+    assert done.findings("AMF1026")[0]["line"] == 3
+    assert done.findings("AMF1102") == done.findings("AMF1022") == []
+
+
+def test_native_warps_are_as_wide_as_the_hardware_and_the_hazard_is_named(amdflow: CommandLine) -> None:
+    (amdflow.folder / "code").mkdir()
+    (amdflow.folder / "code" / "warp.cu").write_text(FILES["src/warp.cu"])
+    assert amdflow("migrate", "code", "--no-compile", "--native-warp", "--arch", "gfx942", "--output", "hip").code == 0
+    assert "__shfl_down_sync(0xffffffffffffffffull, x[lane], 1)" in (amdflow.folder / "hip" / "warp.cu").read_text()
+    assert not (amdflow.folder / "hip" / "amdflow_compat").exists()
+    found = json.loads((amdflow.folder / "hip" / "amdflow-report" / "findings.json").read_text())["findings"]
+    places = {(finding["id"], finding["line"], finding["severity"]) for finding in found}
+    assert {("AMF1022", 3, "silent"), ("AMF1102", 2, "silent")} <= places
 
 
 def test_utf_16_is_carried_over_and_reported(done: Workspace) -> None:

@@ -35,7 +35,8 @@ class FixContext:
     ``mask_names`` are constants of the tree that are only ever used as lane masks, ``values`` all
     named all-ones masks and how they are written, ``own_names`` names of library functions that the tree defines itself,
     ``stand_ins`` the names that compatibility headers have. ``native_warps`` leaves warps as wide as the hardware's waves
-    everywhere, ``wave_aware`` in these files, which know waves of 64 lanes themselves.
+    everywhere, ``wave_aware`` in these files, which know waves of 64 lanes themselves. ``fragment_needs`` are compatibility
+    headers that a file has to include because it includes fragments, maybe in the middle of a namespace, that need them.
     """
 
     mask_names: frozenset[str] = frozenset()
@@ -44,6 +45,7 @@ class FixContext:
     stand_ins: Mapping[str, StandIn] = field(default_factory=dict)
     native_warps: bool = False
     wave_aware: frozenset[str] = frozenset()
+    fragment_needs: Mapping[str, frozenset[str]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

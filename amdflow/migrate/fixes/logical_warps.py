@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from amdflow.migrate.compat import FOLDER
 from amdflow.migrate.fixes import Applied, Change, Draft, FixContext, insert_include
 from amdflow.migrate.fixes.compat_headers import defined_names
 from amdflow.migrate.fixes.warp_size import SIZE, declares_warp_size, is_device_property, is_shadowed, properties
-from amdflow.migrate.lexer import mask
+from amdflow.migrate.lexer import includes, mask
 from amdflow.migrate.syntax import Source
 from amdflow.migrate.text import line_starts
 
@@ -41,6 +41,9 @@ _MACRO = re.compile(
 )
 _CALL = re.compile(r"\(*\s*(__\w+?)(_sync)?\s*\((.*)\)\s*\)*", re.DOTALL)
 _ALL_LANES = re.compile(r"(?i:0xf{8}u?|~0u?|-1|\w*full\w*|__activemask\(\)|\w*all\w*)")
+_GUARD = re.compile(
+    r"^[ \t]*#[ \t]*(?:pragma[ \t]+once|ifndef[ \t]+(\w+)\s*\n\s*#[ \t]*define[ \t]+\1\b)", re.MULTILINE
+)
 _ATTRIBUTE = re.compile(r"\bhipDeviceAttributeWarpSize\b")
 _QUERY = re.compile(r"\bhipDeviceGetAttribute(?=\s*\(\s*[^;{}()]*,\s*hipDeviceAttributeWarpSize\s*,)")
 
@@ -58,7 +61,7 @@ class _Use:
 
 def own_warp_functions(texts: Iterable[str]) -> frozenset[str]:
     """Warp functions that the tree defines itself. A macro that only spells one by another is none: it changes nothing."""
-    texts = [mask(text) for text in texts if any(hint in text for hint in _HINTS) and _TOKEN.search(text)]
+    texts = [mask(text) for text in texts if _names_warps(text)]
     own = defined_names((_without_plain_macros(text) for text in texts), (*FUNCTIONS, SIZE))
     return own | {OWN_MEMBER} if any(map(declares_warp_size, texts)) else own
 
@@ -82,9 +85,14 @@ def _is_plain(macro: re.Match[str]) -> bool:
     return given == parameters[1 if macro.group("name").endswith("_sync") else 0 :]
 
 
+def _names_warps(text: str) -> bool:
+    return any(hint in text for hint in _HINTS) and bool(_TOKEN.search(text))
+
+
 def use_logical_warps(draft: Draft) -> Change:
     """Send warp functions and the warp size to the compatibility library."""
-    if draft.context.native_warps or not (_TOKEN.search(draft.text) or _ATTRIBUTE.search(draft.text)):
+    needs = draft.context.fragment_needs.get(draft.name, frozenset())
+    if draft.context.native_warps or not (needs or _TOKEN.search(draft.text) or _ATTRIBUTE.search(draft.text)):
         return Change(draft.text)
     masked = mask(draft.text)
     if draft.name in draft.context.wave_aware:
@@ -95,7 +103,7 @@ def use_logical_warps(draft: Draft) -> Change:
     applied += [
         Applied(HARDWARE_WIDTH, bisect_right(starts, at), "hipDeviceAttributeWarpSize") for at in _open_queries(masked)
     ]
-    if not uses:
+    if not uses and not needs:
         return Change(draft.text, applied)
     parts: list[str] = []
     at = 0
@@ -103,11 +111,42 @@ def use_logical_warps(draft: Draft) -> Change:
         parts += [draft.text[at : use.start], use.new]
         at = use.end
     text = "".join((*parts, draft.text[at:]))
-    headers = {use.header for use in uses}
+    headers = {use.header for use in uses} | needs
     headers -= {_SIZE_HEADER} if _HEADER in headers else set()
     place = "../" * draft.name.count("/") + FOLDER
-    text = insert_include(text, *(f'#include "{place}/{name}"' for name in sorted(headers)), before=uses[0].start)
+    quoted = [starts[bisect_right(starts, found.start) - 1] for found in includes(draft.text) if found.quoted]
+    first = min([use.start for use in uses[:1]] + (quoted[:1] if needs else []), default=None)
+    text = insert_include(text, *(f'#include "{place}/{name}"' for name in sorted(headers)), before=first)
     return Change(text, applied, frozenset(headers))
+
+
+def needs_of_fragments(
+    texts: Mapping[str, str], resolved: Mapping[str, Mapping[str, str]], context: FixContext
+) -> dict[str, frozenset[str]]:
+    """Compatibility headers that files have to include for the fragments that they include (``FixContext.fragment_needs``).
+
+    A fragment is a file without a guard and without ``<>`` includes: it may be included where no header must be, in a namespace.
+    ``resolved`` has each file's includes: path as written -> file of the tree.
+    """
+    needs: dict[str, frozenset[str]] = {}
+    pending = [
+        (name, frozenset(use.header for use in _uses(Draft(name, text, False, context), mask(text))))
+        for name, text in texts.items()
+        if name not in context.wave_aware and _names_warps(text) and _is_fragment(text)
+    ]
+    while pending:
+        fragment, headers = pending.pop()
+        for name in (name for name, paths in resolved.items() if fragment in paths.values()):
+            known = needs.get(name, frozenset())
+            if not headers <= known:
+                needs[name] = known | headers
+                if _is_fragment(texts.get(name, "")):
+                    pending.append((name, headers))
+    return needs
+
+
+def _is_fragment(text: str) -> bool:
+    return not (_GUARD.search(text) or any(not found.quoted for found in includes(text)))
 
 
 def _said(use: _Use) -> str:

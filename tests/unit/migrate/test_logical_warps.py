@@ -18,6 +18,7 @@ from amdflow.migrate.fixes.logical_warps import (
     LEFT_ALONE,
     RULE,
     keeps_warps,
+    needs_of_fragments,
     own_warp_functions,
     use_logical_warps,
 )
@@ -123,6 +124,22 @@ def test_the_header_comes_before_the_first_use_and_behind_other_includes() -> No
         "#pragma once\n#include <a.h>\ninline int f(int v) { return __any(v); }\n#include <late.h>\n", name="x/y/a.cuh"
     )
     assert text.startswith('#pragma once\n#include <a.h>\n#include "../../amdflow_compat/warp.h"\ninline')
+
+
+def test_what_includes_a_fragment_brings_its_headers() -> None:
+    files = {
+        "a.cu": '#include <vector>\n#include "guarded.h"\nnamespace n {\n#include "outer.inl"\n}\n',
+        "outer.inl": '// for the inside of a namespace\n#include "inner.inl"\n',
+        "inner.inl": "__device__ int g(int v) { return __any(v); }\n",
+        "guarded.h": "#pragma once\ninline int h(int v) { return __any(v); }\n",
+    }
+    resolved = {"a.cu": {"outer.inl": "outer.inl", "guarded.h": "guarded.h"}, "outer.inl": {"inner.inl": "inner.inl"}}
+    needs = needs_of_fragments(files, resolved, FixContext())
+    assert needs == {"a.cu": {"warp.h"}, "outer.inl": {"warp.h"}}
+    text, applied = use(files["a.cu"], FixContext(fragment_needs=needs))
+    assert text.startswith('#include <vector>\n#include "amdflow_compat/warp.h"\n#include "guarded.h"\n')
+    assert applied == []
+    assert use(files["inner.inl"], name="inner.inl")[0].startswith('#include "amdflow_compat/warp.h"\n')
 
 
 def test_a_host_file_gets_no_more_than_the_size() -> None:
