@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from amdflow import process
+from amdflow.migrate.compat import header
 from amdflow.toolchain import Toolchain
 from tests.conftest import REPOSITORY, CommandLine
 
@@ -88,6 +89,44 @@ def test_a_statement_with_one_unknown_instruction_is_left_whole_and_the_instruct
     assert "a named barrier or one for part of the block" in found[4, "compile"]
     assert "leaves its carry to another asm statement" in found[5, "compile"]
     assert "mapa.u32" in found[6, "compile"]
+
+
+FUNCTIONS = """
+#include "simd_in_word.h"
+#include "device_functions.h"
+#include "cache_operators.h"
+#include "directed_rounding.h"
+__global__ void all(int* i, unsigned* u, float* f, float4* v, const void* p, unsigned long long* l, double* d) {
+  __shared__ float4 tile[64];
+  amdflow::atomicAdd_block(i, 1); amdflow::atomicAdd_block(f, 1.0f); amdflow::atomicSub_block(i, 2);
+  amdflow::atomicCAS_block(l, 1, 2); amdflow::atomicMax_block(l, 7); amdflow::atomicExch_block(f, 3);
+  u[0] = amdflow::atomicInc_system(u, 5u) + amdflow::atomicDec_block(u, 7u);
+  amdflow::pipeline_memcpy_async(&tile[threadIdx.x], v, 16, 8); amdflow::pipeline_commit();
+  amdflow::pipeline_wait_prior(0); amdflow::nanosleep(20); amdflow::prof_trigger(1);
+  i[3] = amdflow::is_shared(p) + amdflow::is_global(p) + amdflow::dp4a(i[1], i[2], i[3]) + amdflow::dp2a_hi(i[1], i[2], 4);
+  v[2] = amdflow::ldcg(v + 1); v[3] = amdflow::ldcv(v + 2); v[4] = tile[3];
+  bool high, low;
+  u[1] = amdflow::vibmax_s16x2(u[2], u[3], &high, &low) + amdflow::viaddmax_s16x2_relu(u[1], u[2], u[3]) + high + low;
+  u[2] = amdflow::vsads4(u[1], u[2]) + amdflow::vabsss4(u[4]) + amdflow::vimax3_u32(u[1], u[2], u[3]);
+  f[3] = amdflow::fadd_rz(f[1], f[2]) + amdflow::fsqrt_ru(f[1]) + amdflow::fmaf_rd(f[1], f[2], f[3]);
+  d[1] = amdflow::ddiv_rd(d[2], d[3]);
+}
+"""
+
+
+@pytest.mark.parametrize("vendor", ["gfx942", "gfx1100", "nvidia"])
+def test_device_functions_compile_for_everyone(tmp_path: Path, vendor: str) -> None:
+    toolchain = Toolchain()
+    rocm = toolchain.rocm()
+    text = FUNCTIONS if vendor == "nvidia" else f"#include <hip/hip_runtime.h>{FUNCTIONS}"
+    (tmp_path / "all.cu").write_text(text)
+    flags = [*rocm.compile_flags(), f"--offload-arch={vendor}", "-O1", "-std=c++17", "-c"]
+    if vendor == "nvidia":
+        sysroot = [flag for flag in rocm.compile_flags() if "rocm" not in flag or flag.startswith("--sysroot")]
+        flags = ["-x", "cuda", *sysroot[2:], f"--cuda-path={toolchain.cuda_headers().root}", *CUDA]
+    argv = [str(rocm.clang), *flags, f"-I{header('ptx.h').parent}", "all.cu", "-o", "all.o"]
+    done = process.run(argv, cwd=tmp_path, check=False)
+    assert done.returncode == 0, done.stderr
 
 
 def test_the_ptx_is_what_nvidia_compiles(done: Done, tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ from tests.integration.hip_builds import cmake, configure, hipcc_environment, ta
 
 SAMPLES = REPOSITORY / "migration" / "samples"
 TARGETS = ("gfx942", "gfx1100")
-COMPILING = ("reduce", "rmsnorm", "softmax", "tile_gemm")
+COMPILING = ("reduce", "rmsnorm", "select", "softmax", "swiglu", "tile_gemm")
 
 
 @dataclass(frozen=True)
@@ -117,12 +117,6 @@ def test_warp_code_is_kept_or_else_named_by_line(
 
 
 BLOCKING = [
-    ("include/fusedops/ptx.cuh", "%%laneid"),
-    ("include/fusedops/ptx.cuh", "%%lanemask_lt"),
-    ("include/fusedops/ptx.cuh", "ld.global.nc"),
-    ("include/fusedops/ptx.cuh", "prefetch.global.L2"),
-    ("include/fusedops/ptx.cuh", "bfe.u32"),
-    ("include/fusedops/ptx.cuh", "ex2.approx"),
     ("src/attention_scores.cu", "#include <mma.h>"),
     ("src/gemm.cu", "cublasSetSmCountTarget"),
     ("src/rope.cu", "texture<float2"),
@@ -133,6 +127,23 @@ BLOCKING = [
 def test_what_blocks_the_compiler_is_named_by_line(migrated: Migrated, path: str, marker: str) -> None:
     found = migrated.at(path, line_of(path, marker))
     assert any(finding["severity"] == "compile" for finding in found), found
+
+
+REWRITTEN = [
+    ("include/fusedops/ptx.cuh", "%%laneid"),
+    ("include/fusedops/ptx.cuh", "%%lanemask_lt"),
+    ("include/fusedops/ptx.cuh", "ld.global.nc"),
+    ("include/fusedops/ptx.cuh", "prefetch.global.L2"),
+    ("include/fusedops/ptx.cuh", "bfe.u32"),
+    ("include/fusedops/ptx.cuh", "ex2.approx"),
+]
+
+
+@pytest.mark.parametrize(("path", "marker"), REWRITTEN)
+def test_ptx_with_an_equivalent_is_rewritten(migrated: Migrated, path: str, marker: str) -> None:
+    assert [found for found in migrated.at(path, line_of(path, marker)) if found["severity"] != "note"] == []
+    (line,) = (line for line in (migrated.tree / path).read_text().splitlines() if marker in line)
+    assert line.strip().startswith("AMDFLOW_PTX(asm")
 
 
 SLOW_OR_LIMITED = [

@@ -15,7 +15,16 @@ namespace amdflow {
 __device__ inline void nanosleep(unsigned int nanoseconds) { __nanosleep(nanoseconds); }
 __device__ inline void trap() { __trap(); }
 __device__ inline void brkpt() { __brkpt(); }
-#define AMDFLOW_ATOMIC(name, scope, suffix, expression)                                       \
+#define AMDFLOW_COUNTED(name)                                                     \
+  __device__ inline unsigned int name(unsigned int* address, unsigned int limit) { \
+    return ::name(address, limit);                                                \
+  }
+AMDFLOW_COUNTED(atomicInc_block)
+AMDFLOW_COUNTED(atomicDec_block)
+AMDFLOW_COUNTED(atomicInc_system)
+AMDFLOW_COUNTED(atomicDec_system)
+#undef AMDFLOW_COUNTED
+#define AMDFLOW_ATOMIC(name, scope, suffix, expression)                                                \
   template <typename T, typename V> __device__ inline T atomic##name##_##suffix(T* address, V value) { \
     return ::atomic##name##_##suffix(address, static_cast<T>(value));                         \
   }

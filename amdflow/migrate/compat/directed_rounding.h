@@ -1,7 +1,24 @@
 // amdflow compatibility header, copied into migrated trees that need it. Apache-2.0.
 // Arithmetic rounded down (rd), up (ru) or towards zero (rz). HIP's operators round to nearest, so the direction is
-// put right here: exactly, for a few instructions more. Plain arithmetic, the same on every platform.
+// put right here: exactly, for a few instructions more. For HIP's NVIDIA platform everything passes through to CUDA.
 #pragma once
+#if defined(__HIP_PLATFORM_NVIDIA__)
+
+namespace amdflow {
+
+#define AMDFLOW_DIRECTED_ALL(letter, F, mode)                                                                   \
+  __device__ inline F letter##add_##mode(F a, F b) { return __##letter##add_##mode(a, b); }                     \
+  __device__ inline F letter##sub_##mode(F a, F b) { return __##letter##sub_##mode(a, b); }                     \
+  __device__ inline F letter##mul_##mode(F a, F b) { return __##letter##mul_##mode(a, b); }                     \
+  __device__ inline F letter##div_##mode(F a, F b) { return __##letter##div_##mode(a, b); }                     \
+  __device__ inline F letter##rcp_##mode(F a) { return __##letter##rcp_##mode(a); }                             \
+  __device__ inline F letter##sqrt_##mode(F a) { return __##letter##sqrt_##mode(a); }
+#define AMDFLOW_DIRECTED_MODE(mode)                                                                             \
+  AMDFLOW_DIRECTED_ALL(f, float, mode)                                                                          \
+  AMDFLOW_DIRECTED_ALL(d, double, mode)                                                                         \
+  __device__ inline float fmaf_##mode(float a, float b, float c) { return __fmaf_##mode(a, b, c); }
+
+#else
 #include "ptx_float.h"
 
 namespace amdflow {
@@ -121,6 +138,7 @@ AMDFLOW_FUNCTION double sqrt(double a, rounding mode) {
   AMDFLOW_DIRECTED_ALL(f, float, mode)                                                                  \
   AMDFLOW_DIRECTED_ALL(d, double, mode)                                                                 \
   AMDFLOW_FUNCTION float fmaf_##mode(float a, float b, float c) { return directed::fma(a, b, c, directed::mode); }
+#endif
 AMDFLOW_DIRECTED_MODE(rd)
 AMDFLOW_DIRECTED_MODE(ru)
 AMDFLOW_DIRECTED_MODE(rz)

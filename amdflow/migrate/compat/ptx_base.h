@@ -4,6 +4,7 @@
 #if defined(__HIPCC__) && !defined(__HIP_PLATFORM_NVIDIA__)
 #include <hip/hip_runtime.h>
 #endif
+#include <string.h>
 #include <type_traits>
 #ifndef AMDFLOW_FUNCTION
 #if defined(__HIP_PLATFORM_NVIDIA__)
@@ -53,7 +54,7 @@ template <typename To, typename From> struct how {
 template <typename To, typename From> AMDFLOW_FUNCTION To move(From from, by_value) { return static_cast<To>(from); }
 template <typename To, typename From> AMDFLOW_FUNCTION To move(From from, by_bits) {
   To to;
-  __builtin_memcpy(&to, &from, sizeof(To));
+  memcpy(&to, &from, sizeof(To));
   return to;
 }
 template <typename To, typename From> AMDFLOW_FUNCTION To move(From from, from_pointer) {

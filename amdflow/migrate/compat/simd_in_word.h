@@ -157,6 +157,17 @@ AMDFLOW_PAIR(vibmin_u16x2, vminu2, vcmpleu2)
 #undef AMDFLOW_THREE
 
 // Dot products of bytes, and of halves with bytes.
+#if defined(__HIP_PLATFORM_NVIDIA__)
+#define AMDFLOW_DOT(name)                                                                  \
+  template <typename A, typename B, typename C>                                            \
+  __device__ inline auto name(A a, B b, C c)->decltype(__##name(a, b, c)) {                \
+    return __##name(a, b, c);                                                              \
+  }
+AMDFLOW_DOT(dp4a)
+AMDFLOW_DOT(dp2a_lo)
+AMDFLOW_DOT(dp2a_hi)
+#undef AMDFLOW_DOT
+#else
 AMDFLOW_FUNCTION int dp4a(int a, int b, int c) { return static_cast<int>(ptx::dp4a<int, int>(a, b, c)); }
 AMDFLOW_FUNCTION unsigned int dp4a(unsigned int a, unsigned int b, unsigned int c) {
   return ptx::dp4a<unsigned int, unsigned int>(a, b, c);
@@ -171,7 +182,7 @@ AMDFLOW_FUNCTION unsigned int dp4a(unsigned int a, unsigned int b, unsigned int 
 AMDFLOW_DP2A(lo, 0)
 AMDFLOW_DP2A(hi, 2)
 #undef AMDFLOW_DP2A
-#if defined(__HIPCC__) || defined(__HIP_PLATFORM_NVIDIA__)
+#ifdef __HIPCC__
 AMDFLOW_FUNCTION int dp4a(char4 a, char4 b, int c) { return dp4a(ptx::as<int>(a), ptx::as<int>(b), c); }
 AMDFLOW_FUNCTION unsigned int dp4a(uchar4 a, uchar4 b, unsigned int c) {
   return dp4a(ptx::as<unsigned int>(a), ptx::as<unsigned int>(b), c);
@@ -184,6 +195,7 @@ AMDFLOW_FUNCTION unsigned int dp2a_lo(ushort2 a, uchar4 b, unsigned int c) {
 AMDFLOW_FUNCTION unsigned int dp2a_hi(ushort2 a, uchar4 b, unsigned int c) {
   return dp2a_hi(ptx::as<unsigned int>(a), ptx::as<unsigned int>(b), c);
 }
+#endif
 #endif
 
 #undef AMDFLOW_SIMD
