@@ -55,6 +55,36 @@ __global__ void k(int* a, unsigned* b, long long* c, float* d, double* e, __half
 }}
 """
 
+LIBRARIES = """\
+#include <hip/hip_runtime.h>
+#include <hip/hip_cooperative_groups.h>
+#include <hipcub/hipcub.hpp>
+#include "cooperative_groups_coalesced.h"
+#include "warp_size_query.h"
+struct Less { __device__ bool operator()(int a, int b) const { return a < b; } };
+__global__ void k(int* x) {
+  auto group = cooperative_groups::coalesced_warp_threads();
+  x[0] = group.shfl(x[1], 0) + group.size() + group.thread_rank() + group.ballot(1) + group.any(x[0]);
+  using Reduce = hipcub::WarpReduce<int, 32>;
+  using Load = hipcub::WarpLoad<int, 4, hipcub::WARP_LOAD_DIRECT, 32>;
+  using Exchange = hipcub::WarpExchange<int, 4, 32>;
+  using Sort = hipcub::WarpMergeSort<int, 4, 32>;
+  using Store = hipcub::WarpStore<int, 4, hipcub::WARP_STORE_DIRECT, 32>;
+  __shared__ typename Reduce::TempStorage a;
+  __shared__ typename Load::TempStorage b;
+  __shared__ typename Exchange::TempStorage c;
+  __shared__ typename Sort::TempStorage d;
+  __shared__ typename Store::TempStorage e;
+  int items[4];
+  Load(b).Load(x, items);
+  Exchange(c).BlockedToStriped(items, items);
+  Sort(d).Sort(items, Less());
+  Store(e).Store(x, items);
+  x[3] = Reduce(a).Sum(x[2]);
+}
+int main() { int n = 0; return amdflow::device_attribute(&n, hipDeviceAttributeWarpSize, 0) == hipSuccess ? n : 0; }
+"""
+
 
 @dataclass(frozen=True)
 class Kernels:
@@ -163,6 +193,12 @@ def test_every_type_compiles(tmp_path: Path, rocm: Rocm, target: str) -> None:
     (tmp_path / "types.hip").write_text(TYPES.format(half="hip/hip_fp16.h", bfloat16="hip/hip_bf16.h", prefix="__hip_"))
     argv = [str(rocm.clang), *rocm.compile_flags(), f"--offload-arch={target}", f"-I{header('warp.h').parent}"]
     process.run([*argv, "-std=c++14", "-O1", "-c", "types.hip", "-o", "types.o"], cwd=tmp_path)
+
+
+def test_groups_cub_classes_and_host_queries_compile_against_rocms_libraries(tmp_path: Path, rocm: Rocm) -> None:
+    (tmp_path / "libraries.hip").write_text(LIBRARIES)
+    argv = [str(rocm.clang), *rocm.compile_flags(), "--offload-arch=gfx942", f"-I{header('warp.h').parent}"]
+    process.run([*argv, "-std=c++17", "-O1", "-c", "libraries.hip", "-o", "libraries.o"], cwd=tmp_path)
 
 
 @pytest.mark.parametrize("side", ["--cuda-device-only", "--cuda-host-only"])
