@@ -16,11 +16,12 @@ _ATTRIBUTE = re.compile(r"cudaDevAttrComputeCapability|COMPUTE_CAPABILITY_M(?:AJ
 _ASKS = re.compile(r"cu(?:da)?DeviceGetAttribute|cuDeviceComputeCapability")
 _FEATURE_OF_NVIDIA = re.compile(r"(?:[7-9]|1[0-9]|[7-9][0-9]|1[0-2][0-9])[uU]?")
 """Numbers from Volta on, as major or as two digits. What earlier ones stand for AMD GPUs have too."""
+_COMPUTED = re.compile(r"\bmajor\s*\)?\s*\*\s*10\b")
 _NAME = re.compile(r"[A-Za-z_]\w*")
 
 
 def capability_decides(source: Source) -> Found:
-    """A calculation with the numbers, or a choice of what only GPUs from Volta on have; not a test that turns old GPUs away."""
+    """A choice, by major or by a number made of both, of what only GPUs from Volta on have; not a test that turns old ones away."""
     yield from _uses(source, (">", ">=", "==", "!=", "*"))
 
 
@@ -56,20 +57,23 @@ def _uses(source: Source, operators: Collection[str]) -> Found:
 
 
 def _decides(node: Node) -> bool:
-    """Whether the number made of major and minor is more than what a test turns old GPUs away by."""
+    """Whether the number made of major and minor is compared, there and then, with one of Volta or later."""
     while node.parent is not None and node.parent.type in ("binary_expression", "parenthesized_expression"):
         node = node.parent
-        sign = text_of(node.child_by_field_name("operator"))
-        if sign in ("<", "<="):
-            return False
-        if sign in (">", ">=", "==", "!="):
+        if text_of(node.child_by_field_name("operator")) in (">", ">=", "==", "!="):
             return bool(_FEATURE_OF_NVIDIA.fullmatch(text_of(node.child_by_field_name("right"))))
-    return True
+    return False
 
 
 def _variables(source: Source) -> set[tuple[int, str]]:
-    """(start of the function, name) of variables that a call fills with the numbers."""
+    """(start of the function, name) of variables that a call fills with the numbers, or that are computed from them."""
     found: set[tuple[int, str]] = set()
+    for kind, left, right in (("init_declarator", "declarator", "value"), ("assignment_expression", "left", "right")):
+        for place in source.of(kind):
+            if _COMPUTED.search(text_of(place.node.child_by_field_name(right))):
+                function = enclosing_function(place.node)
+                name = text_of(place.node.child_by_field_name(left))
+                found.add((function.start_byte if function is not None else -1, name))
     if not _ASKS.search(source.masked):
         return found
     for place in source.of("call_expression"):

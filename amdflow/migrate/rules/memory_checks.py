@@ -73,6 +73,8 @@ def spin_on_memory(source: Source) -> Found:
         text = text_of(condition)
         empty = not re.sub(r"[{};\s]|__threadfence\w*\s*\(\s*\)", "", text_of(body))
         reads = re.search(r"\*\s*\(?\s*[A-Za-z_]|\w\s*\[", text)
+        if _is_last(place.node):
+            continue
         if empty and reads and not _CALLS.search(text) and not re.search(r"\+\+|--|[^=!<>]=[^=]", text):
             yield place.node.start_byte, f"while {text}"
 
@@ -85,3 +87,10 @@ def device_pointer_arithmetic(source: Source) -> Found:
             left = text_of(place.node.child_by_field_name("left"))
             if left in names and text_of(place.node.child_by_field_name("operator")) in signs:
                 yield place.node.start_byte + place.offset, text_of(place.node)
+
+
+def _is_last(loop: Node) -> bool:
+    """Whether nothing follows the loop in its function: then there is no data that the flag could stand for."""
+    body = loop.parent
+    last = loop.next_named_sibling is None or loop.next_named_sibling.type == "comment"
+    return last and body is not None and body.parent is not None and body.parent.type == "function_definition"
