@@ -67,6 +67,10 @@ TEXTS: dict[str, tuple[str, Compute]] = {
             sum(values) & 0xFFFFFFFF,
         ),
     ),
+    "signed": (
+        "{ redux.sync.min.s32 %0, %2, 0xffffffff; redux.sync.max.u32 %1, %2, 0xffffffff; }",
+        lambda values, _lane, _b, _c: (min(values, key=lambda value: (value < 1 << 31, value)), max(values)),
+    ),
     "elect": (
         "{ .reg .pred p; elect.sync %0|p, 0xfffffff0; selp.u32 %1, 1, 0, p; }",
         lambda _values, lane, _b, _c: (4, int(lane == 4)),

@@ -17,7 +17,8 @@ from amdflow.migrate.ptx.translate import translate
 from tests.integration.ptx.cases import Case, all_cases
 from tests.integration.ptx.reference import FORMATS
 
-TYPES = {"r": "uint32_t", "l": "uint64_t", "h": "uint16_t", "f": "float", "d": "double"}
+TYPES = {"r": "int32_t", "l": "int64_t", "h": "int16_t", "f": "float", "d": "double"}
+"""Signed variables, also where the instruction means numbers without a sign: PTX does not ask what C++ calls them."""
 WIDTHS = {"r": 32, "l": 64, "h": 16, "f": 32, "d": 64}
 CASES = list(all_cases())
 ROUNDS = 60

@@ -105,7 +105,7 @@ template <unsigned int Table> AMDFLOW_FUNCTION unsigned int lop3(unsigned int a,
   return lop3(a, b, c, Table);
 }
 
-AMDFLOW_FUNCTION unsigned int popc(unsigned long long word) { return __builtin_popcountll(word); }
+template <typename T> AMDFLOW_FUNCTION unsigned int popc(T word) { return __builtin_popcountll(word); }
 template <typename T> AMDFLOW_FUNCTION unsigned int clz(T word) {
   return word == 0 ? 8 * sizeof(T) : __builtin_clzll(word) - (64 - 8 * sizeof(T));
 }
