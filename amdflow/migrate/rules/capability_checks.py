@@ -72,8 +72,8 @@ def _variables(source: Source) -> set[tuple[int, str]]:
         for place in source.of(kind):
             if _COMPUTED.search(text_of(place.node.child_by_field_name(right))):
                 function = enclosing_function(place.node)
-                name = text_of(place.node.child_by_field_name(left))
-                found.add((function.start_byte if function is not None else -1, name))
+                target = text_of(place.node.child_by_field_name(left))
+                found.add((function.start_byte if function is not None else -1, target))
     if not _ASKS.search(source.masked):
         return found
     for place in source.of("call_expression"):
