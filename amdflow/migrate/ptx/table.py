@@ -118,6 +118,12 @@ ROWS = (
     Row("dp4a.{t:u32|s32}.{c:u32|s32}", "b32", "b32 b32 b32", "@dp4a<{T}, {C}>({0}, {1}, {2})", "dot product of bytes"),
     Row("dp2a.lo.{t:u32|s32}.{c:u32|s32}", "b32", "b32 b32 b32", "@dp2a<{T}, {C}, 0>({0}, {1}, {2})"),
     Row("dp2a.hi.{t:u32|s32}.{c:u32|s32}", "b32", "b32 b32 b32", "@dp2a<{T}, {C}, 2>({0}, {1}, {2})"),
+    Row(
+        "v{o:shl|shr}.u32.u32.u32.clamp.add",
+        "u32",
+        "u32 u32 u32",
+        "@int_add<unsigned int>(@{o}<unsigned int>({0}, {1}), {2})",
+    ),
     # floating point
     Row("{o:add|sub|mul}[.rn][.ftz][.sat]." + _REAL, "t", "t t", "@{o}<{T}{M}>({0}, {1})"),
     Row("{o:add|sub|mul}[.rn][.ftz].{t:f32x2}", "t", "t t", "@{o}<{T}{M}>({0}, {1})", "two floats in 64 bits"),

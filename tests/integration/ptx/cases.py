@@ -170,6 +170,7 @@ def _carries() -> Iterator[Case]:
 
 
 def _videos() -> Iterator[Case]:
+    yield _simple("vshr.u32.u32.u32.clamp.add", "r", "rrr", lambda a, b, c: ptx.shift("shr", "u32", a, b) + c, "wsw")
     for a in ("u32", "s32"):
         for b in ("u32", "s32"):
             yield _simple(f"dp4a.{a}.{b}", "r", "rrr", lambda x, y, z, a=a, b=b: ptx.dp4a(a, b, x, y, z))
