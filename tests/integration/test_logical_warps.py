@@ -201,6 +201,13 @@ def test_groups_cub_classes_and_host_queries_compile_against_rocms_libraries(tmp
     process.run([*argv, "-std=c++17", "-O1", "-c", "libraries.hip", "-o", "libraries.o"], cwd=tmp_path)
 
 
+@pytest.mark.parametrize("platform", ["AMD", "NVIDIA"])
+def test_a_host_compiler_without_rocm_or_cuda_gets_the_size(tmp_path: Path, platform: str) -> None:
+    (tmp_path / "host.cpp").write_text('#include "warp.h"\nint slots[amdflow::warp_size];\n')
+    argv = ["g++", "-std=c++11", "-Wall", "-Werror", f"-D__HIP_PLATFORM_{platform}__", f"-I{header('warp.h').parent}"]
+    process.run([*argv, "-fsyntax-only", "host.cpp"], cwd=tmp_path)
+
+
 @pytest.mark.parametrize("side", ["--cuda-device-only", "--cuda-host-only"])
 def test_hips_nvidia_platform_gets_cudas_own_functions(tmp_path: Path, rocm: Rocm, side: str) -> None:
     cuda = Toolchain().cuda_headers()

@@ -8,9 +8,12 @@
 #if defined(__HIP_PLATFORM_NVIDIA__)
 #include "warp_cuda.h"
 #else
+#include "wave_primitives.h"
+#ifdef AMDFLOW_HAS_WAVES
 #include "warp_lanes.h"
 #include "warp_vote.h"
 #include "warp_shuffle.h"
 #include "warp_match.h"
 #include "warp_reduce.h"
+#endif
 #endif

@@ -1,10 +1,10 @@
 // amdflow compatibility header, copied into migrated trees that need it. Apache-2.0.
 // warp.h for HIP's NVIDIA platform: CUDA's own functions. Part of warp.h.
 #pragma once
-#include <cuda_runtime.h>
 #include "warp_size.h"
 
 #if defined(__CUDACC__)
+#include <cuda_runtime.h>
 
 namespace amdflow {
 

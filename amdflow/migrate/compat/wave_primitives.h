@@ -1,7 +1,10 @@
 // amdflow compatibility header, copied into migrated trees that need it. Apache-2.0.
 // All that the logical warps of warp.h need of the hardware. A wave has 32 or 64 lanes.
 #pragma once
+
+#if defined(__HIPCC__)  // a host compiler has no use for them
 #include <hip/hip_runtime.h>
+#define AMDFLOW_HAS_WAVES
 
 #if defined(__has_attribute)
 #if __has_attribute(maybe_undef)
@@ -14,8 +17,6 @@
 
 namespace amdflow {
 namespace wave {
-
-#if defined(__HIPCC__)
 
 // Position of this thread in its wave, from 0.
 __device__ inline unsigned int lane() {
@@ -46,16 +47,7 @@ __device__ inline unsigned int thread_in_block() {
   return (threadIdx.z * blockDim.y + threadIdx.y) * blockDim.x + threadIdx.x;
 }
 
-#else  // a host compiler: declarations are all it wants
-
-unsigned int lane();
-unsigned int warp_start();
-unsigned long long ballot(bool predicate);
-unsigned int permute(unsigned int word, unsigned int source);
-void fence_and_barrier();
-unsigned int thread_in_block();
-
-#endif
-
 }  // namespace wave
 }  // namespace amdflow
+
+#endif  // __HIPCC__

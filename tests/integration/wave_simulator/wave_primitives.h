@@ -2,6 +2,7 @@
 #pragma once
 #include "device_language.h"
 
+#define AMDFLOW_HAS_WAVES
 #define AMDFLOW_MAYBE_UNDEFINED
 
 namespace amdflow {
