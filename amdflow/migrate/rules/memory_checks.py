@@ -43,15 +43,19 @@ def float_atomic(source: Source) -> Found:
 def _atomic_additions(source: Source, kinds: re.Pattern[str], makers: re.Pattern[str] | None) -> Found:
     if "atomicAdd" not in source.masked:
         return
+    types: dict[tuple[int, str], str] = {}
     for place in source.of("call_expression"):
         given = arguments(place.node)
         if callee(place.node) != "atomicAdd" or len(given) < 2 or place.offset:
             continue
         function = enclosing_function(place.node)
         name = re.search(r"[A-Za-z_]\w*", re.sub(r"^\s*\(?\s*&?\s*\(*", "", text_of(given[0])))
-        declared = name and function is not None and _declared_type(function, name.group())
+        declared = ""
+        if name and function is not None:
+            key = (function.start_byte, name.group())
+            declared = types[key] if key in types else types.setdefault(key, _declared_type(function, name.group()))
         made = makers is not None and makers.match(text_of(given[1]))
-        if (declared and kinds.fullmatch(declared)) or made:
+        if kinds.fullmatch(declared) or made:
             yield place.node.start_byte, text_of(place.node)
 
 
