@@ -1,46 +1,64 @@
-"""SwiGLU: y = silu(gate) * up, element by element, computed in float32."""
+"""Gated activations: y = silu(gate) * up (SwiGLU), or gelu in silu's place (GeGLU), computed in float32.
+
+Any shape is seen as ``groups`` of ``lanes`` elements: 8 where the number of elements is a multiple of 8, else 1.
+"""
 
 import torch
 
 KERNEL = {
     "op": "swiglu",
-    "summary": "y[size] = gate / (1 + exp(-gate)) * up",
+    "summary": "y = act(gate) * up, element by element; act is silu, gelu or gelu_tanh",
     "matrix": False,
     "dtypes": ["bfloat16", "float16", "float32"],
-    "sizes": {"size": "elements, open when absent (then a multiple of 8)"},
+    "sizes": {"lanes": "elements of a group: 8, or 1 for odd sizes", "act": "silu, gelu (erf) or gelu_tanh"},
     "replaces": ["swiglu"],
 }
 CASES = [
-    {"build": {}, "run": {"size": 4096}},
-    {"build": {}, "run": {"size": 4616}},
-    {"build": {"size": 1001}, "run": {}},
-    {"build": {"size": 1}, "run": {}},
+    {"build": {}, "run": {"groups": 512}},
+    {"build": {}, "run": {"groups": 577}},
+    {"build": {"lanes": 1}, "run": {"groups": 1001}},
+    {"build": {"act": "gelu", "lanes": 1}, "run": {"groups": 77}},
+    {"build": {"act": "gelu_tanh"}, "run": {"groups": 77}},
 ]
 
 
-def build(tl, *, dtype, size=None, block=2048, threads=256):
+def build(tl, *, dtype, lanes=8, act="silu", block=2048, threads=256):
     """One workgroup handles ``block`` elements."""
-    size = size or 8 * tl.dynamic("size8")
+    groups, height = tl.dynamic("groups"), block // lanes
+
+    def activated(value):
+        if act == "silu":
+            return value / (1.0 + tl.exp(-value))
+        if act == "gelu":
+            return value * (0.5 + 0.5 * tl.erf(value * 0.7071067811865476))
+        # gelu_tanh: 0.5 + tanh(u) / 2 is the logistic function of 2u
+        return value / (1.0 + tl.exp(-1.5957691216057308 * value * (1.0 + 0.044715 * value * value)))
 
     @tl.prim_func
-    def swiglu(gate: tl.Tensor((size,), dtype), up: tl.Tensor((size,), dtype), y: tl.Tensor((size,), dtype)):
-        with tl.Kernel(tl.ceildiv(size, block), threads=threads) as bx:
-            g = tl.alloc_fragment((block,), "float32")
-            u = tl.alloc_fragment((block,), "float32")
-            tl.copy(gate[bx * block], g)
-            tl.copy(up[bx * block], u)
-            for i in tl.Parallel(block):
-                u[i] = g[i] / (1.0 + tl.exp(-g[i])) * u[i]
-            tl.copy(u, y[bx * block])
+    def swiglu(
+        gate: tl.Tensor((groups, lanes), dtype),
+        up: tl.Tensor((groups, lanes), dtype),
+        y: tl.Tensor((groups, lanes), dtype),
+    ):
+        with tl.Kernel(tl.ceildiv(groups, height), threads=threads) as bx:
+            g = tl.alloc_fragment((height, lanes), "float32")
+            u = tl.alloc_fragment((height, lanes), "float32")
+            tl.copy(gate[bx * height, 0], g)
+            tl.copy(up[bx * height, 0], u)
+            for i, j in tl.Parallel(height, lanes):
+                u[i, j] = activated(g[i, j]) * u[i, j]
+            tl.copy(u, y[bx * height, 0])
 
     return swiglu
 
 
-def inputs(draw, *, size):
-    """Give two of (size,), the gate wide enough that silu's both ends are met."""
-    return {"gate": 4 * draw(size), "up": draw(size)}
+def inputs(draw, *, groups, lanes=8, act="silu"):
+    """Give two of (groups, lanes), the gate wide enough that both ends of the activation are met."""
+    return {"gate": 4 * draw(groups, lanes), "up": draw(groups, lanes), "act": act}
 
 
-def reference(gate, up):
+def reference(gate, up, act):
     """The same in plain torch, in the precision of its arguments."""
-    return {"y": torch.nn.functional.silu(gate) * up}
+    if act == "silu":
+        return {"y": torch.nn.functional.silu(gate) * up}
+    return {"y": torch.nn.functional.gelu(gate, approximate="tanh" if act == "gelu_tanh" else "none") * up}

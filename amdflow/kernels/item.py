@@ -51,9 +51,9 @@ class Item:
 
     def key(self, tools: Mapping[str, str], flags: Iterable[str]) -> str:
         """What its result depends on, in 32 hex digits."""
-        script = sha256_file(SCRIPTS / "lower.py")
+        scripts = [sha256_file(SCRIPTS / name) for name in ("lower.py", "tilelang_ops/lowering.py")]
         return sha256_text(
-            canonical_json([self.kernel.sha256, self.target, self.build, dict(tools), list(flags), script])
+            canonical_json([self.kernel.sha256, self.target, self.build, dict(tools), list(flags), scripts])
         )[:32]
 
 

@@ -100,7 +100,7 @@ def test_too_much_lds_fails_by_name_with_the_setting_that_fits(amdflow: CommandL
 def test_a_kernel_that_does_not_lower_is_named_with_its_log(amdflow: CommandLine, body: str, complaint: str) -> None:
     text = (shipped("kernels") / "swiglu.py").read_text().replace('"op": "swiglu"', '"op": "bad"')
     path = amdflow.folder / "kernels" / "bad.py"
-    path.write_text(text.replace("    size = size or", f"    {body}\n    size = size or"))
+    path.write_text(text.replace("    groups, height =", f"    {body}\n    groups, height ="))
     try:
         said = amdflow("kernels", "build", "--kernel", "bad", "--dtype", "bfloat16", "--arch", "gfx942")
     finally:
@@ -113,7 +113,7 @@ def test_a_kernel_that_does_not_lower_is_named_with_its_log(amdflow: CommandLine
 def test_a_source_that_does_not_compile_is_named_with_the_compilers_first_error(amdflow: CommandLine) -> None:
     text = (shipped("kernels") / "swiglu.py").read_text().replace('"op": "swiglu"', '"op": "bad"')
     path = amdflow.folder / "kernels" / "bad.py"
-    path.write_text(text.replace("tl.exp(-g[i])", 'tl.call_extern("float32", "no_such_function", g[i])'))
+    path.write_text(text.replace("tl.exp(-value)", 'tl.call_extern("float32", "no_such_function", value)'))
     try:
         said = amdflow("kernels", "build", "--kernel", "bad", "--dtype", "bfloat16", "--arch", "gfx1100")
     finally:
@@ -158,7 +158,7 @@ def test_a_wrong_kernel_fails_the_test_by_name(amdflow: CommandLine) -> None:
 def test_a_kernel_that_writes_past_its_output_is_caught(amdflow: CommandLine) -> None:
     path = amdflow.folder / "kernels" / "swiglu.py"
     text = (shipped("kernels") / "swiglu.py").read_text()
-    path.write_text(text.replace("y: tl.Tensor((size,), dtype)", "y: tl.Tensor((size + 64,), dtype)"))
+    path.write_text(text.replace("y: tl.Tensor((groups, lanes), dtype)", "y: tl.Tensor((groups + 8, lanes), dtype)"))
     try:
         said = amdflow("kernels", "test", "--kernel", "swiglu", "--dtype", "float32")
     finally:

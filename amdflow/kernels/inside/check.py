@@ -15,16 +15,19 @@ import json
 import sys
 import traceback
 import zlib
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import torch
 
 # a script's folder is first on its path
-from lower import language_for, load_module  # type: ignore[import-not-found]
+from tilelang_ops.library import call_library
+from tilelang_ops.lowering import language_for, load_module
 
 _GUARD = 256
-_CTYPES = {"int32": ctypes.c_int32, "int64": ctypes.c_int64, "float32": ctypes.c_float}
+Kernel = tuple[Callable[[dict[str, Any]], None], dict[str, str]]
+"""What runs it on values by name, and the value type of each of its tensors."""
 
 
 def main() -> int:
@@ -46,17 +49,25 @@ def check(job: dict[str, Any]) -> float:
     module = load_module(job["module"])
     dtype, cpu = getattr(torch, job["dtype"]), job["target"] == "cpu"
     arguments = _arguments(module, job, dtype, "cpu" if cpu else "cuda")
-    wide = {name: value.double() if isinstance(value, torch.Tensor) else value for name, value in arguments.items()}
+    wide = {name: value.double() if _floating(value) else value for name, value in arguments.items()}
     expected: dict[str, Any] = module.reference(**wide)
+    run, types = (_on_cpu if cpu else _on_gpu)(job, module)
     results, guards = {}, {}
     for name, value in expected.items():
-        space = torch.full((value.numel() + _GUARD,), torch.nan, dtype=dtype, device=value.device)
+        kind = getattr(torch, types[name])
+        space = torch.full((value.numel() + _GUARD,), torch.nan, dtype=kind, device=value.device)
         results[name], guards[name] = space[: value.numel()].view(value.shape), space[value.numel() :]
-    (_run_cpu if cpu else _run_gpu)(job, module, {**arguments, **results})
+        if name in arguments:  # the result takes an input's place
+            results[name].copy_(arguments[name])
+    run({**arguments, **results})
     for name, guard in guards.items():
         if not guard.isnan().all():
             raise ValueError(f"the kernel writes past the end of {name}")
     return max(_worst(results[name].double(), value) for name, value in expected.items())
+
+
+def _floating(value: Any) -> bool:
+    return isinstance(value, torch.Tensor) and value.is_floating_point()
 
 
 def _arguments(module: Any, job: dict[str, Any], dtype: Any, device: str) -> dict[str, Any]:
@@ -74,37 +85,25 @@ def _arguments(module: Any, job: dict[str, Any], dtype: Any, device: str) -> dic
     return found
 
 
-def _run_cpu(job: dict[str, Any], _module: Any, values: dict[str, Any]) -> None:
-    """Call the shared library; sizes known at launch are read off the tensors' shapes."""
+def _on_cpu(job: dict[str, Any], _module: Any) -> Kernel:
     launch = json.loads(Path(job["launch"]).read_text(encoding="utf-8"))
-    scalars: dict[str, int] = {}
-    for parameter in launch["parameters"]:
-        if parameter["kind"] == "tensor":
-            for extent, declared in zip(values[parameter["name"]].shape, parameter["shape"], strict=True):
-                if isinstance(declared, dict):
-                    scalars[declared["symbol"]] = extent // declared["times"]
-                elif extent != declared:
-                    raise ValueError(f"{parameter['name']} has extent {extent} where the kernel has {declared}")
     function = getattr(ctypes.CDLL(job["library"]), launch["symbol"])
-    words: list[Any] = []
-    for parameter in launch["parameters"]:
-        name = parameter["name"]
-        if parameter["kind"] == "tensor":
-            words.append(ctypes.c_void_p(values[name].data_ptr()))
-        else:
-            words.append(_CTYPES[parameter["dtype"]](scalars[name] if name in scalars else values[name]))
-    status = function(*words)
-    if status:
-        raise ValueError(f"the kernel returned {status}")
+    types = {parameter["name"]: parameter["dtype"] for parameter in launch["parameters"]}
+    return lambda values: call_library(function, launch["parameters"], values), types
 
 
-def _run_gpu(job: dict[str, Any], module: Any, values: dict[str, Any]) -> None:
+def _on_gpu(job: dict[str, Any], module: Any) -> Kernel:
     import tilelang
 
     function = module.build(language_for(job["target"]), **job["build"])
     kernel = tilelang.compile(function, target="auto")
-    kernel(*(values[_name(function, parameter)] for parameter in function.params))
-    torch.cuda.synchronize()
+    types = {str(buffer.name): str(buffer.dtype) for buffer in function.buffer_map.values()}
+
+    def run(values: dict[str, Any]) -> None:
+        kernel(*(values[_name(function, parameter)] for parameter in function.params))
+        torch.cuda.synchronize()
+
+    return run, types
 
 
 def _name(function: Any, parameter: Any) -> str:

@@ -10,69 +10,15 @@ line is {"include"}, the folder of the headers that the sources include.
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import sys
 import time
 import traceback
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
-
-def load_module(path: str) -> ModuleType:
-    """Import a kernel's file by its path."""
-    spec = importlib.util.spec_from_file_location(f"kernel_{Path(path).stem}", path)
-    if spec is None or spec.loader is None:
-        raise ImportError(f"{path} is not a Python file")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-class CpuDialect:
-    """TileLang's language with the parts that need a GPU replaced, so that the same source runs as plain C.
-
-    On-chip memory becomes local arrays, parallel loops become loops, and the functions its C code lacks become libm's.
-    bfloat16 stays in tensors (rounded as on the card); on-chip it is float32, since C has no such type.
-    """
-
-    def __init__(self, language: Any) -> None:
-        self._language = language
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._language, name)
-
-    def alloc_shared(self, shape: Any, dtype: str, *_: Any, **__: Any) -> Any:
-        """Allocate a local array."""
-        return self._language.alloc_local(shape, "float32" if dtype == "bfloat16" else dtype)
-
-    alloc_fragment = alloc_shared
-
-    def Parallel(self, *extents: Any, **_: Any) -> Any:  # noqa: N802 - TileLang's own name
-        """Loop over the extents."""
-        return self._language.grid(*extents)
-
-    def exp(self, value: Any) -> Any:
-        """Call libm."""
-        return self._language.call_extern("float32", "expf", value)
-
-    def exp2(self, value: Any) -> Any:
-        """Call libm."""
-        return self._language.call_extern("float32", "exp2f", value)
-
-    def rsqrt(self, value: Any) -> Any:
-        """Call libm."""
-        return 1.0 / self._language.call_extern("float32", "sqrtf", value)
-
-
-def language_for(target: str) -> Any:
-    """The dialect a kernel is built with: ``cpu``, ``cuda``, or a gfx name."""
-    if target.startswith("gfx"):
-        import tilelang.rocm.language as language
-    else:
-        import tilelang.language as language
-    return CpuDialect(language) if target == "cpu" else language
+# a script's folder is first on its path
+from tilelang_ops.lowering import describe, language_for, load_module, lower_cpu, lower_hip
 
 
 def main() -> int:
@@ -104,7 +50,7 @@ def lower(job: dict[str, Any]) -> None:
     """Write one kernel's source and launch description."""
     function = load_module(job["module"]).build(language_for(job["target"]), **job["build"])
     cpu = job["target"] == "cpu"
-    source, device = _lower_cpu(function) if cpu else _lower_hip(function, job["target"])
+    source, device = lower_cpu(function) if cpu else lower_hip(function, job["target"])
     functions = list(device.functions.values())
     if len(functions) != 1:
         raise ValueError(
@@ -113,74 +59,7 @@ def lower(job: dict[str, Any]) -> None:
     folder = Path(job["folder"])
     folder.mkdir(parents=True, exist_ok=True)
     (folder / ("source.cpp" if cpu else "source.hip")).write_text(source, encoding="utf-8")
-    (folder / "launch.json").write_text(
-        json.dumps(_describe(function, functions[0]), indent=2) + "\n", encoding="utf-8"
-    )
-
-
-def _lower_hip(function: Any, arch: str) -> tuple[str, Any]:
-    import tilelang
-    from tilelang.backend.target import determine_target
-
-    target = determine_target({"kind": "hip", "mcpu": arch}, return_object=True)
-    with target:
-        artifact = tilelang.lower(function, target=target)
-    return artifact.kernel_source, artifact.device_mod
-
-
-def _lower_cpu(function: Any) -> tuple[str, Any]:
-    import tilelang
-    from tilelang import tvm
-    from tilelang.backend.module import create_backend_context
-    from tilelang.engine.lower import device_codegen_without_compile, lower_to_host_device_ir
-
-    assert tilelang is not None
-    context = create_backend_context("c", None, "auto")
-    with context.target, tvm.transform.PassContext(config={"tirx.disable_vectorize": True}):
-        _, device, *_ = lower_to_host_device_ir(function, context)
-        device = tvm.tirx.transform.BF16StorageLegalize()(device)  # C has no bfloat16: its bits travel as uint16
-        return device_codegen_without_compile(device, context).inspect_source(), device
-
-
-def _describe(function: Any, device: Any) -> dict[str, Any]:
-    """What a launch needs: symbol, parameters in order, grid (expressions over the scalars), threads, dynamic LDS in bytes."""
-    tensors = {}
-    for parameter in function.params:
-        if parameter in function.buffer_map:
-            buffer = function.buffer_map[parameter]
-            tensors[str(buffer.name)] = {
-                "kind": "tensor",
-                "dtype": str(buffer.dtype),
-                "shape": [_extent(extent) for extent in buffer.shape],
-            }
-    parameters = []
-    for parameter in device.params:
-        name = str(parameter.name)
-        parameters.append({"name": name, **(tensors.get(name) or {"kind": "scalar", "dtype": str(parameter.dtype)})})
-    attributes = dict(device.attrs.items())
-    extents = {str(key): str(value) for key, value in dict(attributes.get("thread_extent", {})).items()}
-    return {
-        "symbol": str(attributes["global_symbol"]),
-        "parameters": parameters,
-        "grid": [extents.get(f"blockIdx.{axis}", "1") for axis in "xyz"],
-        "threads": [int(extents.get(f"threadIdx.{axis}", "1")) for axis in "xyz"],
-        "dynamic_lds": int(attributes.get("dyn_shared_memory_buf", 0)),
-    }
-
-
-def _extent(extent: Any) -> int | str | dict[str, Any]:
-    """A tensor's extent: a number, or {"symbol", "times"} for a size that is known at launch."""
-    from tilelang import tvm
-
-    if isinstance(extent, tvm.tirx.IntImm):
-        return int(extent)
-    if isinstance(extent, tvm.tirx.Var):
-        return {"symbol": str(extent.name), "times": 1}
-    if isinstance(extent, tvm.tirx.Mul):
-        pair = (extent.a, extent.b) if isinstance(extent.a, tvm.tirx.Var) else (extent.b, extent.a)
-        if isinstance(pair[0], tvm.tirx.Var) and isinstance(pair[1], tvm.tirx.IntImm):
-            return {"symbol": str(pair[0].name), "times": int(pair[1])}
-    return str(extent)
+    (folder / "launch.json").write_text(json.dumps(describe(function, functions[0]), indent=2) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -1,0 +1,12 @@
+"""Training operators over the TileLang kernels, for any process with torch and TileLang: GPUs (HIP, CUDA) and the CPU.
+
+Each is a ``torch.library`` operator of the namespace ``amdflow`` with a gradient and a shape function. Kernels are
+compiled at first use; the environment variable AMDFLOW_KERNELS names folders whose kernels win over the shipped ones.
+"""
+
+from .gated import swiglu
+from .loss import linear_cross_entropy
+from .norm import add_rms_norm, layer_norm, rms_norm
+from .rotary import rope, rope_tables
+
+__all__ = ["add_rms_norm", "layer_norm", "linear_cross_entropy", "rms_norm", "rope", "rope_tables", "swiglu"]

@@ -1,0 +1,101 @@
+"""Kernels ready to be called with torch tensors: compiled at first use for the device that the tensors are on."""
+
+from __future__ import annotations
+
+import ctypes
+import hashlib
+import os
+import tempfile
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from .library import call_library
+from .lowering import describe, language_for, load_module, lower_cpu
+from .tiles import kernel_file, tiles_of
+
+Launcher = Callable[..., None]
+NAMES = {torch.bfloat16: "bfloat16", torch.float16: "float16", torch.float32: "float32"}
+"""Value types that kernels are built for."""
+
+
+def kernel(op: str, like: torch.Tensor, **sizes: Any) -> Launcher:
+    """The kernel called ``op`` for ``like``'s device and value type; it takes the kernel's parameters in order.
+
+    Raises TypeError for a value type that no kernel is built for.
+    """
+    if like.dtype not in NAMES:
+        raise TypeError(f"{op} is not built for {like.dtype}, only for {', '.join(NAMES.values())}")
+    return _kernel(op, target_of(like.device.type), NAMES[like.dtype], tuple(sizes.items()))
+
+
+@cache
+def target_of(device: str) -> str:
+    """``cpu``, ``cuda``, or the gfx name of the current GPU. Raises TypeError for another kind of device."""
+    if device == "cpu":
+        return "cpu"
+    if device != "cuda":
+        raise TypeError(
+            f"no kernels for device type {device!r}, only for cpu and cuda (which is what HIP is called, too)"
+        )
+    if not torch.version.hip:
+        return "cuda"
+    return str(torch.cuda.get_device_properties(torch.cuda.current_device()).gcnArchName).partition(":")[0]
+
+
+@cache
+def workgroups(device: str, each: int) -> int:
+    """How many workgroups keep every compute unit busy with ``each`` of them; a few on a CPU, to exercise the sums."""
+    return (
+        3
+        if device == "cpu"
+        else each * torch.cuda.get_device_properties(torch.cuda.current_device()).multi_processor_count
+    )
+
+
+@cache
+def _kernel(op: str, target: str, dtype: str, sizes: tuple[tuple[str, Any], ...]) -> Launcher:
+    fixed = {"dtype": dtype, **{name: value for name, value in sizes if value is not None}}
+    function = load_module(str(kernel_file(op))).build(language_for(target), **fixed, **tiles_of(target, op, fixed))
+    return _for_cpu(function) if target == "cpu" else _for_gpu(function)
+
+
+def _for_gpu(function: Any) -> Launcher:
+    import tilelang
+
+    launcher: Launcher = tilelang.compile(function, target="auto")
+    return launcher
+
+
+def _for_cpu(function: Any) -> Launcher:
+    from tilelang.contrib.cc import create_shared
+
+    source, device = lower_cpu(function)
+    (part,) = device.functions.values()
+    parameters = describe(function, part)["parameters"]
+    symbol = str(part.attrs["global_symbol"])
+    names = [str(function.buffer_map.get(parameter, parameter).name) for parameter in function.params]
+    call = getattr(ctypes.CDLL(str(_shared_library(source, create_shared))), symbol)
+    return lambda *values: call_library(call, parameters, dict(zip(names, values, strict=True)))
+
+
+def _shared_library(source: str, create_shared: Callable[..., None]) -> Path:
+    """Compile C++ once a user and source; processes that do so at once end with the same file."""
+    import tilelang
+
+    home = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    folder = home / "amdflow" / "cpu-kernels"
+    library = folder / f"{hashlib.sha256(f'{tilelang.__version__} {source}'.encode()).hexdigest()[:32]}.so"
+    if not library.is_file():
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=folder) as scratch:
+            text, result = Path(scratch) / "kernel.cpp", Path(scratch) / "kernel.so"
+            text.write_text(source, encoding="utf-8")
+            include = Path(tilelang.__file__).parent / "src"
+            options = ["-O2", "-std=c++17", "-fPIC", "-fno-strict-aliasing", "-w", f"-I{include}"]
+            create_shared(str(result), [str(text)], options)
+            result.rename(library)
+    return library
