@@ -224,7 +224,7 @@ def linear_cross_entropy(rows: int, hidden: int, vocab: int) -> Case:
         lambda x, w, t: F.cross_entropy((x @ w.T).to(torch.float64 if x.dtype == torch.float64 else torch.float32), t),
         None,
         "linear_cross_entropy",
-        (("cross_entropy", {"vocab": vocab}), ("scale", {"lanes": 8})),
+        (("cross_entropy", {"vocab": vocab}), ("scale_in_place", {"lanes": 8})),
         operations=6.0 * rows * hidden * vocab,
         slack=4.0,
     )

@@ -126,11 +126,11 @@ def build(  # noqa: C901 - one kernel reads best in one piece
         period: tl.int32,
         direction: tl.float32,
     ):
-        with tl.Kernel(tokens, tl.ceildiv(q_heads, block_h) + tl.ceildiv(k_heads, block_h), threads=threads) as (
-            bx,
-            by,
-        ):
-            turn_both(bx, by, tl.truncmod(bx, period), q, k, cos, sin, q_turned, k_turned, direction)
+        blocks = tl.ceildiv(q_heads, block_h) + tl.ceildiv(k_heads, block_h)
+        with tl.Kernel(tokens * blocks, threads=threads) as bx:
+            token = tl.truncdiv(bx, blocks)
+            place = tl.truncmod(token, period)
+            turn_both(token, bx - token * blocks, place, q, k, cos, sin, q_turned, k_turned, direction)
 
     @tl.prim_func
     def gathered_rope(
@@ -143,11 +143,10 @@ def build(  # noqa: C901 - one kernel reads best in one piece
         k_turned: tl.Tensor((tokens, k_heads, head), dtype),
         direction: tl.float32,
     ):
-        with tl.Kernel(tokens, tl.ceildiv(q_heads, block_h) + tl.ceildiv(k_heads, block_h), threads=threads) as (
-            bx,
-            by,
-        ):
-            turn_both(bx, by, position[bx], q, k, cos, sin, q_turned, k_turned, direction)
+        blocks = tl.ceildiv(q_heads, block_h) + tl.ceildiv(k_heads, block_h)
+        with tl.Kernel(tokens * blocks, threads=threads) as bx:
+            token = tl.truncdiv(bx, blocks)
+            turn_both(token, bx - token * blocks, position[token], q, k, cos, sin, q_turned, k_turned, direction)
 
     return gathered_rope if gathered else rope
 
@@ -171,7 +170,7 @@ def inputs(
     angle = torch.outer(torch.arange(2 * tokens, dtype=torch.float64), rates)
     if table not in (None, half):
         angle = angle.repeat_interleave(2, -1) if interleaved else torch.cat([angle, angle], -1)
-    kind, period = getattr(torch, angles), max(1, tokens // 2)
+    kind, period = getattr(torch, angles), tokens // 2 + 1
     position = (torch.arange(tokens) * 7 + 3) % (2 * tokens) if gathered else torch.arange(tokens) % period
     return {
         "q": draw(tokens, q_heads, head),

@@ -35,6 +35,8 @@ class Declaration(Model):
     """Sizes fixed at build time, each with what it means."""
     replaces: tuple[str, ...] = ()
     """Kinds of work in migrated sources that it can stand for."""
+    slack: float = Field(default=1.0, ge=1.0, le=8.0)
+    """How often the usual error it may make: rows of unlike scale, or more than one rounded intermediate."""
 
 
 class Case(Model):

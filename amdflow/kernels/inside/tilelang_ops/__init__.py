@@ -7,6 +7,17 @@ compiled at first use; the environment variable AMDFLOW_KERNELS names folders wh
 from .gated import swiglu
 from .loss import linear_cross_entropy
 from .norm import add_rms_norm, layer_norm, rms_norm
+from .registry import REGISTRY, replace_modules
 from .rotary import rope, rope_tables
 
-__all__ = ["add_rms_norm", "layer_norm", "linear_cross_entropy", "rms_norm", "rope", "rope_tables", "swiglu"]
+__all__ = [
+    "REGISTRY",
+    "add_rms_norm",
+    "layer_norm",
+    "linear_cross_entropy",
+    "replace_modules",
+    "rms_norm",
+    "rope",
+    "rope_tables",
+    "swiglu",
+]

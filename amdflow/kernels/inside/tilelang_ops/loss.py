@@ -80,6 +80,7 @@ def _late(x: Tensor) -> bool:
 def _save(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
     x, _weight, _target, scale, _ignored, *ctx.wanted = inputs
     ctx.late = _late(x)
+    ctx.set_materialize_grads(False)  # nothing arrives at the gradients, and zeros of their size would be made
     ctx.save_for_backward(scale, *output[1:])
 
 
@@ -93,7 +94,7 @@ def _gradients(ctx: Any, dloss: Tensor, _dx: Any, _dw: Any) -> tuple[Any, ...]:
 def _scale_run(x: Tensor, factor: Tensor) -> None:
     if x.numel():
         lanes = 1 if x.numel() % 8 else 8
-        kernel("scale", x, lanes=lanes)(x.view(-1, lanes), factor)
+        kernel("scale_in_place", x, lanes=lanes)(x.view(-1, lanes), factor)
 
 
 def _scaled(x: Tensor, factor: Tensor) -> Tensor:
@@ -119,4 +120,4 @@ _linear_cross_entropy = operator(
     save=_save,
     backward=_gradients,
 )
-_scale = operator("scale(Tensor(a!) x, Tensor factor) -> ()", _scale_run, fake=lambda _x, _factor: None)
+_scale = operator("scale_in_place(Tensor(a!) x, Tensor factor) -> ()", _scale_run, fake=lambda _x, _factor: None)

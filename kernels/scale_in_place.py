@@ -4,7 +4,7 @@ What the gradients of a fused loss need: they are ready before the loss's own gr
 """
 
 KERNEL = {
-    "op": "scale",
+    "op": "scale_in_place",
     "summary": "x[groups, lanes] *= factor",
     "matrix": False,
     "dtypes": ["bfloat16", "float16", "float32"],
@@ -22,7 +22,7 @@ def build(tl, *, dtype, lanes=8, block=4096, threads=256):
     groups, height = tl.dynamic("groups"), block // lanes
 
     @tl.prim_func
-    def scale(x: tl.Tensor((groups, lanes), dtype), factor: tl.Tensor((1,), "float32")):
+    def scale_in_place(x: tl.Tensor((groups, lanes), dtype), factor: tl.Tensor((1,), "float32")):
         with tl.Kernel(tl.ceildiv(groups, height), threads=threads) as bx:
             tile = tl.alloc_fragment((height, lanes), "float32")
             if factor[0] != 1.0:
@@ -31,7 +31,7 @@ def build(tl, *, dtype, lanes=8, block=4096, threads=256):
                     tile[i, j] = tile[i, j] * factor[0]
                 tl.copy(tile, x[bx * height, 0])
 
-    return scale
+    return scale_in_place
 
 
 def inputs(draw, *, groups, lanes=8):
