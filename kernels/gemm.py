@@ -20,16 +20,39 @@ CASES = [
 ]
 
 
-def build(tl, *, dtype, n=None, k=None, block_m=128, block_n=128, block_k=32, threads=256, stages=0, k_pack=1):
-    """One workgroup computes a block_m x block_n tile of y, block_k columns of x and w at a time."""
+def build(
+    tl,
+    *,
+    dtype,
+    n=None,
+    k=None,
+    block_m=128,
+    block_n=128,
+    block_k=32,
+    threads=256,
+    stages=0,
+    k_pack=1,
+    panel=0,
+    via_lds=False,
+    full_row=False,
+):
+    """One workgroup computes a block_m x block_n tile of y, block_k columns of x and w at a time.
+
+    ``panel`` tiles of rows are walked together, so that what they read of w stays in the L2 cache; 0 walks row by row.
+    ``via_lds`` hands a tile of y to memory through LDS, in wide stores. With ``full_row`` each wave computes whole rows
+    of the tile, else waves share it out in both directions.
+    """
     m = tl.dynamic("m")
     n = n or 8 * tl.dynamic("n8")
     k = k or 8 * tl.dynamic("k8")
     packing = {} if k_pack == 1 else {"k_pack": k_pack}  # only the ROCm dialect knows it
+    policy = tl.GemmWarpPolicy.FullRow if full_row else tl.GemmWarpPolicy.Square
 
     @tl.prim_func
     def gemm(x: tl.Tensor((m, k), dtype), w: tl.Tensor((n, k), dtype), y: tl.Tensor((m, n), dtype)):
         with tl.Kernel(tl.ceildiv(n, block_n), tl.ceildiv(m, block_m), threads=threads) as (bx, by):
+            if panel:
+                tl.use_swizzle(panel)
             x_tile = tl.alloc_shared((block_m, block_k), dtype)
             w_tile = tl.alloc_shared((block_n, block_k), dtype)
             sums = tl.alloc_fragment((block_m, block_n), "float32")
@@ -37,8 +60,13 @@ def build(tl, *, dtype, n=None, k=None, block_m=128, block_n=128, block_k=32, th
             for step in tl.Pipelined(tl.ceildiv(k, block_k), num_stages=stages):
                 tl.copy(x[by * block_m, step * block_k], x_tile)
                 tl.copy(w[bx * block_n, step * block_k], w_tile)
-                tl.gemm(x_tile, w_tile, sums, transpose_B=True, **packing)
-            tl.copy(sums, y[by * block_m, bx * block_n])
+                tl.gemm(x_tile, w_tile, sums, transpose_B=True, policy=policy, **packing)
+            if via_lds:
+                y_tile = tl.alloc_shared((block_m, block_n), dtype)
+                tl.copy(sums, y_tile)
+                tl.copy(y_tile, y[by * block_m, bx * block_n])
+            else:
+                tl.copy(sums, y[by * block_m, bx * block_n])
 
     return gemm
 

@@ -1,0 +1,182 @@
+"""Gradients of attention: dq (added up in float32), and dk, dv for each query head.
+
+A workgroup keeps a block of keys and walks the queries that see it. What it learns of dq is added to memory atomically:
+dq starts at zero and comes out scaled by sqrt(head), which the caller takes back together with the cast. Heads of one
+group share their keys (GQA): the caller sums dk and dv over the group. ``lse`` is the forward pass's, ``delta`` the sum
+of y * dy over each head, both of (batch, heads, tokens).
+"""
+
+import torch
+
+LOG2_E = 1.4426950408889634
+KERNEL = {
+    "op": "attention_backward",
+    "summary": "dq, dk, dv of attention from dy, lse and delta",
+    "matrix": True,
+    "dtypes": ["bfloat16", "float16"],
+    "sizes": {"head": "width of a head", "causal": "token i sees tokens 0..i only"},
+    "slack": 2,  # probabilities and their gradients are both rounded before the last products
+}
+CASES = [
+    {"build": {"head": 64, "causal": True}, "run": {"batch": 1, "tokens": 77, "heads": 4, "kv_heads": 2}},
+    {"build": {"head": 32, "causal": False}, "run": {"batch": 2, "tokens": 45, "heads": 2, "kv_heads": 1}},
+    {"build": {"head": 64, "causal": True}, "run": {"batch": 1, "tokens": 3, "heads": 1, "kv_heads": 1}},
+]
+
+
+def build(  # noqa: C901 - one kernel reads best in one piece
+    tl,
+    *,
+    dtype,
+    head,
+    causal=True,
+    block_kv=64,
+    block_q=32,
+    threads=256,
+    stages=0,
+    via_lds=False,
+    dq_via_lds=False,
+    overlap=False,
+):
+    """One workgroup takes block_kv keys of one query head, block_q queries at a time.
+
+    ``via_lds`` sends the probabilities and their gradients through LDS to the products that follow (WMMA). With
+    ``dq_via_lds`` a tile of dq is added to memory from LDS, in one bulk operation where the target has one. ``overlap``
+    starts matrix products and waits for them later; only NVIDIA's dialect can say so, and it changes no number.
+    """
+    scale = head**-0.5 * LOG2_E
+    batch, tokens, heads, kv_heads = (
+        tl.dynamic("batch"),
+        tl.dynamic("tokens"),
+        tl.dynamic("heads"),
+        tl.dynamic("kv_heads"),
+    )
+    start = tl.wgmma_gemm if overlap else tl.gemm
+    bulk = {"use_tma": True} if overlap else {}
+    rows_whole = tl.GemmWarpPolicy.FullRow
+
+    def wait(pending):
+        if overlap:
+            tl.wait_wgmma(pending)
+
+    @tl.prim_func
+    def attention_backward(  # noqa: C901 - likewise
+        q: tl.Tensor((batch, tokens, heads, head), dtype),
+        k: tl.Tensor((batch, tokens, kv_heads, head), dtype),
+        v: tl.Tensor((batch, tokens, kv_heads, head), dtype),
+        dy: tl.Tensor((batch, tokens, heads, head), dtype),
+        lse: tl.Tensor((batch, heads, tokens), "float32"),
+        delta: tl.Tensor((batch, heads, tokens), "float32"),
+        dq: tl.Tensor((batch, tokens, heads, head), "float32"),
+        dk: tl.Tensor((batch, tokens, heads, head), dtype),
+        dv: tl.Tensor((batch, tokens, heads, head), dtype),
+    ):
+        with tl.Kernel(heads, tl.ceildiv(tokens, block_kv), batch, threads=threads) as (by, bx, bz):
+            k_tile = tl.alloc_shared((block_kv, head), dtype)
+            v_tile = tl.alloc_shared((block_kv, head), dtype)
+            q_tile = tl.alloc_shared((block_q, head), dtype)
+            dy_tile = tl.alloc_shared((block_q, head), dtype)
+            ds_tile = tl.alloc_shared((block_kv, block_q), dtype)
+            lse_row = tl.alloc_shared((block_q,), "float32")
+            delta_row = tl.alloc_shared((block_q,), "float32")
+            p = tl.alloc_fragment((block_kv, block_q), "float32")
+            ds = tl.alloc_fragment((block_kv, block_q), "float32")
+            dv_sums = tl.alloc_fragment((block_kv, head), "float32")
+            dk_sums = tl.alloc_fragment((block_kv, head), "float32")
+            dq_part = tl.alloc_fragment((block_q, head), "float32")
+            if via_lds:
+                p_low = tl.alloc_shared((block_kv, block_q), dtype)
+            else:
+                p_low = tl.alloc_fragment((block_kv, block_q), dtype)
+                ds_low = tl.alloc_fragment((block_kv, block_q), dtype)
+            kv = tl.truncdiv(by * kv_heads, heads)
+            tl.copy(k[bz, bx * block_kv : (bx + 1) * block_kv, kv, :], k_tile)
+            tl.copy(v[bz, bx * block_kv : (bx + 1) * block_kv, kv, :], v_tile)
+            tl.clear(dv_sums)
+            tl.clear(dk_sums)
+            first = tl.floordiv(bx * block_kv, block_q) if causal else 0
+            for step in tl.Pipelined(first, tl.ceildiv(tokens, block_q), num_stages=stages):
+                tl.copy(q[bz, step * block_q : (step + 1) * block_q, by, :], q_tile)
+                start(k_tile, q_tile, p, transpose_B=True, policy=rows_whole, clear_accum=True)
+                tl.copy(dy[bz, step * block_q : (step + 1) * block_q, by, :], dy_tile)
+                start(v_tile, dy_tile, ds, transpose_B=True, policy=rows_whole, clear_accum=True)
+                wait(1)
+                tl.copy(lse[bz, by, step * block_q : (step + 1) * block_q], lse_row)
+                for i, j in tl.Parallel(block_kv, block_q):
+                    p[i, j] = tl.exp2(p[i, j] * scale - lse_row[j])
+                if causal:  # noqa: SIM102 - known while building, what follows only on the card
+                    if step * block_q < (bx + 1) * block_kv:
+                        for i, j in tl.Parallel(block_kv, block_q):
+                            p[i, j] = tl.if_then_else(bx * block_kv + i <= step * block_q + j, p[i, j], 0)
+                wait(0)
+                tl.copy(p, p_low)
+                start(p_low, dy_tile, dv_sums, policy=rows_whole)
+                tl.copy(delta[bz, by, step * block_q : (step + 1) * block_q], delta_row)
+                if via_lds:
+                    for i, j in tl.Parallel(block_kv, block_q):
+                        ds_tile[i, j] = tl.cast(p[i, j] * (ds[i, j] - delta_row[j]), dtype)
+                    start(ds_tile, q_tile, dk_sums, policy=rows_whole)
+                else:
+                    for i, j in tl.Parallel(block_kv, block_q):
+                        ds_low[i, j] = tl.cast(p[i, j] * (ds[i, j] - delta_row[j]), dtype)
+                    start(ds_low, q_tile, dk_sums, policy=rows_whole)
+                    tl.copy(ds_low, ds_tile)
+                start(ds_tile, k_tile, dq_part, transpose_A=True, clear_accum=True)
+                wait(0)
+                if dq_via_lds:
+                    dq_tile = tl.alloc_shared((block_q, head), "float32")
+                    tl.copy(dq_part, dq_tile)
+                    tl.atomic_add(dq[bz, step * block_q : (step + 1) * block_q, by, :], dq_tile, **bulk)
+                else:
+                    for i, j in tl.Parallel(block_q, head):
+                        if step * block_q + i < tokens:
+                            tl.atomic_add(dq[bz, step * block_q + i, by, j], dq_part[i, j])
+            for i, j in tl.Parallel(block_kv, head):
+                dk_sums[i, j] *= head**-0.5
+            tl.copy(dv_sums, dv[bz, bx * block_kv : (bx + 1) * block_kv, by, :])
+            tl.copy(dk_sums, dk[bz, bx * block_kv : (bx + 1) * block_kv, by, :])
+
+    return attention_backward
+
+
+def inputs(draw, *, batch, tokens, heads, kv_heads, head, causal):
+    """Give q, k, v, dy and what the forward pass leaves."""
+    found = {
+        "q": draw(batch, tokens, heads, head),
+        "k": draw(batch, tokens, kv_heads, head),
+        "v": draw(batch, tokens, kv_heads, head),
+        "dy": draw(batch, tokens, heads, head),
+    }
+    scores = _scores(found["q"], found["k"], causal)
+    y = torch.einsum("bhqk,bkhd->bqhd", scores.softmax(-1), _each_head(found["v"], heads))
+    return found | {
+        "lse": (torch.logsumexp(scores, -1) * LOG2_E).float(),
+        "delta": (y * found["dy"]).sum(-1).transpose(1, 2).float(),
+        "dq": torch.zeros(batch, tokens, heads, head, dtype=torch.float32),
+        "causal": causal,
+    }
+
+
+def reference(q, k, v, dy, lse, delta, dq, causal):
+    """The same in plain torch, in the precision of its arguments; the probabilities are whole in memory."""
+    heads = q.shape[2]
+    p = torch.exp2(_scores(q, k, causal) * LOG2_E - lse[..., None])
+    dp = torch.einsum("bqhd,bkhd->bhqk", dy, _each_head(v, heads))
+    ds = p * (dp - delta[..., None])
+    return {
+        "dq": dq + torch.einsum("bhqk,bkhd->bqhd", ds, _each_head(k, heads)),
+        "dk": torch.einsum("bhqk,bqhd->bkhd", ds, q) * q.shape[3] ** -0.5,
+        "dv": torch.einsum("bhqk,bqhd->bkhd", p, dy),
+    }
+
+
+def _each_head(part, heads):
+    return part.repeat_interleave(heads // part.shape[2], dim=2)
+
+
+def _scores(q, k, causal):
+    scores = torch.einsum("bqhd,bkhd->bhqk", q, _each_head(k, q.shape[2])) * q.shape[3] ** -0.5
+    if causal:
+        hidden = torch.ones(scores.shape[-2:], dtype=torch.bool, device=q.device).triu(1)
+        scores = scores.masked_fill(hidden, -torch.inf)
+    return scores
