@@ -15,6 +15,7 @@ from amdflow.migrate import lexer
 from amdflow.migrate.api_map import ApiMap
 from amdflow.migrate.compat import StandIn
 
+_NAMESPACE = re.compile(r"\bnamespace\s+(?:\w+\s*=\s*)?(?:::\s*)?$")
 _MOVABLE = re.compile(r"^(hip|roc|rccl|miopen)", re.IGNORECASE)
 
 
@@ -88,8 +89,8 @@ class TextMap:
 
 def _names_a_namespace(match: re.Match[str]) -> bool:
     after = match.string[match.end() : match.end() + 8].lstrip()
-    before = match.string[max(match.start() - 16, 0) : match.start()].rstrip()
-    return after.startswith("::") or before.endswith("namespace")
+    before = match.string[max(match.start() - 80, 0) : match.start()]
+    return after.startswith("::") or bool(_NAMESPACE.search(before))
 
 
 def restore_own_headers(

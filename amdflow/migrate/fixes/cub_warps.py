@@ -20,9 +20,10 @@ _WIDTH_AT = {
     "WarpStore": ("", "{0}::WARP_STORE_DIRECT", "32"),
 }
 """Class -> its template arguments behind the first, up to the width; an empty text is one that has no default."""
-_CLASS = re.compile(rf"\b(hipcub|cub)\s*::\s*({'|'.join(_WIDTH_AT)})\s*<")
+_CLASS = re.compile(rf"\b(\w+)\s*::\s*({'|'.join(_WIDTH_AT)})\s*<")
 _UNQUALIFIED = re.compile(rf"(?<![\w:.])({'|'.join(_WIDTH_AT)})\s*<")
-_USING = re.compile(r"\busing\s+namespace\s+(hipcub|cub)\s*;")
+_USING = re.compile(rf"\busing\s+(?:namespace\s+)?(?:::\s*)?(\w+)\s*(?:::\s*({'|'.join(_WIDTH_AT)})\s*)?;")
+_ALIAS = re.compile(r"\bnamespace\s+(\w+)\s*=\s*(?:::\s*)?(?:hipcub|cub)\s*;")
 _LANES = {
     "LaneId": "lane_id",
     "LaneMaskLt": "lanemask_lt",
@@ -74,12 +75,22 @@ def _is_directive(masked: str, match: re.Match[str]) -> bool:
 
 
 def _class_edits(masked: str) -> list[tuple[int, int, str]]:
-    found = [(match.end(), match.group(1), match.group(2)) for match in _CLASS.finditer(masked)]
-    using = _USING.search(masked)
-    if using:
-        found += [(match.end(), using.group(1), match.group(1)) for match in _UNQUALIFIED.finditer(masked, using.end())]
+    namespaces = {"hipcub", "cub", *_ALIAS.findall(masked)}
+    found = {
+        match.end(): (match.group(1), match.group(2))
+        for match in _CLASS.finditer(masked)
+        if match.group(1) in namespaces
+    }
+    for using in _USING.finditer(masked):
+        namespace, only = using.groups()
+        if namespace in namespaces:
+            found |= {
+                match.end(): (namespace, match.group(1))
+                for match in _UNQUALIFIED.finditer(masked, using.end())
+                if only in (None, match.group(1))
+            }
     edits = []
-    for start, namespace, name in found:
+    for start, (namespace, name) in found.items():
         end, count = _template_arguments(masked, start)
         missing = _WIDTH_AT[name][max(count - 1, 0) :]
         if end and missing and all(missing):

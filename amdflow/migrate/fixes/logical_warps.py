@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from amdflow.migrate.compat import FOLDER
@@ -33,7 +33,15 @@ FUNCTIONS = frozenset(
 )
 """Functions that work across the lanes of a warp, as CUDA calls them."""
 _TOKEN = re.compile(rf"\b(?:{'|'.join(sorted(FUNCTIONS))}|{SIZE}|{_GROUPS})\b")
-_HINTS = ("__shfl", "__ballot", "__any", "__all", "__uni", "__match", "__reduce", "__activemask", "__syncwarp", SIZE)
+_PASTED = re.compile(
+    r"\b(?P<start>__(?:shfl|ballot|match|reduce)\w*)(?=\s*##)|\b__\s*##\s*(?P<middle>\w+)(?=\s*##\s*_sync\b)"
+)
+"""Names that a macro puts together: ``__shfl_##how##_sync``, ``__##what##_sync``."""
+_HINTS = (
+    *("__shfl", "__ballot", "__any", "__all", "__uni", "__match", "__reduce", "__activemask", "__syncwarp", "_sync"),
+    SIZE,
+    _GROUPS,
+)
 """Parts of those names, for a first look that costs little."""
 _ASKED_OR_DEFINED = re.compile(r"#[ \t]*(?:(?:define|undef|ifdef|ifndef)[ \t]+|(?:if|elif)\b.*)$")
 _MACRO = re.compile(
@@ -62,7 +70,7 @@ class _Use:
 def own_warp_functions(texts: Iterable[str]) -> frozenset[str]:
     """Warp functions that the tree defines itself. A macro that only spells one by another is none: it changes nothing."""
     texts = [mask(text) for text in texts if _names_warps(text)]
-    own = defined_names((_without_plain_macros(text) for text in texts), (*FUNCTIONS, SIZE))
+    own = defined_names((_without_plain_macros(text) for text in texts), (*FUNCTIONS, SIZE, _GROUPS))
     return own | {OWN_MEMBER} if any(map(declares_warp_size, texts)) else own
 
 
@@ -86,13 +94,13 @@ def _is_plain(macro: re.Match[str]) -> bool:
 
 
 def _names_warps(text: str) -> bool:
-    return any(hint in text for hint in _HINTS) and bool(_TOKEN.search(text))
+    return any(hint in text for hint in _HINTS) and bool(_TOKEN.search(text) or _PASTED.search(text))
 
 
 def use_logical_warps(draft: Draft) -> Change:
     """Send warp functions and the warp size to the compatibility library."""
     needs = draft.context.fragment_needs.get(draft.name, frozenset())
-    if draft.context.native_warps or not (needs or _TOKEN.search(draft.text) or _ATTRIBUTE.search(draft.text)):
+    if draft.context.native_warps or not (needs or _names_warps(draft.text) or _ATTRIBUTE.search(draft.text)):
         return Change(draft.text)
     masked = mask(draft.text)
     if draft.name in draft.context.wave_aware:
@@ -185,16 +193,24 @@ def _uses(draft: Draft, masked: str) -> Iterator[_Use]:
             if read is not None:
                 yield _Use(read, end, masked[read:end], "amdflow::warp_size", _SIZE_HEADER)
         elif name == _GROUPS:
-            if "cooperative_groups" in draft.text:
-                yield _Use(start, end, name, "coalesced_warp_threads", _GROUPS_HEADER)
+            yield _Use(start, end, name, "coalesced_warp_threads", _GROUPS_HEADER)
         elif re.search(r"\w::$", before):
             continue
         elif name != SIZE:
             yield _Use(start, end, name, f"amdflow::{name.removeprefix('__')}", _HEADER)
         elif not is_shadowed(source, start):
             yield _Use(start, end, name, "amdflow::warp_size", _SIZE_HEADER)
+    yield from _pasted_uses(masked, own)
     for match in _QUERY.finditer(masked):
         yield _Use(match.start(), match.end(), match.group(), "amdflow::device_attribute", "warp_size_query.h")
+
+
+def _pasted_uses(masked: str, own: Collection[str]) -> Iterator[_Use]:
+    for match in _PASTED.finditer(masked) if "##" in masked else ():
+        name = match["start"] or "__"
+        if name not in FUNCTIONS and not any(defined.startswith(name) for defined in own):
+            new = f"amdflow::{match['middle'] or name.removeprefix('__')}"
+            yield _Use(match.start(), match.end(), " ".join(match.group().split()), new, _HEADER)
 
 
 def _open_queries(masked: str) -> Iterator[int]:

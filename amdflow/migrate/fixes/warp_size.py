@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterator
 
 from tree_sitter import Node
 
+from amdflow.migrate.lexer import mask
 from amdflow.migrate.syntax import Source, text_of
 
 SIZE = "warpSize"
@@ -58,7 +59,11 @@ def is_shadowed(source: Source, at: int) -> bool:
     """Whether the ``warpSize`` at this character offset is a local variable, parameter or member of the program's own."""
     begin = source.byte_of(at)
     node: Node | None = source.tree.root_node.descendant_for_byte_range(begin, begin + len(SIZE))
-    return any(_DECLARED.search(text) for around in _ancestors(node) for text in _scope(around))
+    return any(
+        _DECLARED.search(text) and _DECLARED.search(mask(text))
+        for around in _ancestors(node)
+        for text in _scope(around)
+    )
 
 
 def _ancestors(node: Node | None) -> Iterator[Node]:

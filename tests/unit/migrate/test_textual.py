@@ -57,8 +57,8 @@ def test_the_trees_own_header_of_that_name_stays(tmp_path: Path) -> None:
 def test_a_namespace_is_not_a_variable(tmp_path: Path) -> None:
     made = text_map(tmp_path)
     assert (
-        made.translate("cub::Sum s; using namespace cub; int cub = 1; f(cub);")
-        == "hipcub::Sum s; using namespace hipcub; int cub = 1; f(cub);"
+        made.translate("cub::Sum s; using namespace cub; namespace c = ::cub; int cub = 1; f(cub);")
+        == "hipcub::Sum s; using namespace hipcub; namespace c = ::hipcub; int cub = 1; f(cub);"
     )
 
 
