@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from amdflow.migrate.build_scripts.cmake_tokens import Command, without_comments
+from amdflow.migrate.build_scripts.cmake_tokens import Command, evaluated
 from amdflow.migrate.build_scripts.cmake_tree import variable_library
 from amdflow.migrate.build_scripts.edits import ScriptEdit, rewritten
 from amdflow.migrate.build_scripts.options import LIBRARY, OPTION, Dialect, option_edits, removal
@@ -39,7 +39,7 @@ _FEATURE = re.compile(r"(?<!\w)cuda_std_(\d\d)\b")
 
 def argument_edits(text: str, command: Command, tables: BuildTables) -> Iterator[ScriptEdit]:
     """Edits inside the parentheses of one command."""
-    arguments = without_comments(text, command)
+    arguments = evaluated(text, command)
     for edit in _edits(arguments, tables):
         if edit.text != "${CMAKE_HIP_COMPILER}" or command.name not in _NO_OPTIONS:
             yield edit.moved(command.opened)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 _BLANK = re.compile(r"(?:\ufeff|\s|#\[(=*)\[[\s\S]*?\]\1\]|#[^\n]*)*")
 _COMMAND = re.compile(r"([A-Za-z_]\w*)[ \t]*\(")
+_BRACKET = re.compile(r"\[(=*)\[")
 _ARGUMENT = re.compile(
     r"\[(?P<level>=*)\[[\s\S]*?\](?P=level)\]"
     r"|\"(?:[^\"\\]|\\[\s\S])*\""
@@ -30,7 +31,7 @@ class Argument:
         """Without quotes or brackets."""
         if self.text.startswith('"'):
             return self.text[1:-1]
-        bracket = re.match(r"\[(=*)\[", self.text)
+        bracket = _BRACKET.match(self.text)
         return self.text[bracket.end() : -bracket.end()] if bracket else self.text
 
 
@@ -96,11 +97,12 @@ def _read_arguments(text: str, at: int) -> tuple[list[Argument], int] | None:
         arguments.append(Argument(match.start(), at, match.group()))
 
 
-def without_comments(text: str, command: Command) -> str:
-    """The text between a command's parentheses, its comments blanked out, nothing moved."""
+def evaluated(text: str, command: Command) -> str:
+    """The text between a command's parentheses, comments and bracket arguments (text taken as it is) blanked out, nothing moved."""
     parts, at = [], command.opened
     for argument in command.arguments:
-        parts += [_blanked(text[at : argument.start]), argument.text]
+        literal = _BRACKET.match(argument.text)
+        parts += [_blanked(text[at : argument.start]), _blanked(argument.text) if literal else argument.text]
         at = argument.end
     return "".join((*parts, _blanked(text[at : command.closed])))
 

@@ -218,6 +218,8 @@ def test_options_properties_and_targets(before: str, after: str) -> None:
         "list(APPEND CMAKE_CUDA_ARCHITECTURES 90)\n",
         "set(CMAKE_CUDA_HOST_COMPILER g++)\n",
         "# project(a CUDA)\nproject(a CXX)\n",
+        "set(A [==[CUDA::cublas ${CUDA_INCLUDE_DIRS} nvcc -arch=sm_80]==])\n",
+        "set(CUDA_FLAG_TEXT [[--use_fast_math\n-lcudart]])\n",
         'option(USE_CUDA "CUDA" ON)\n',
         "project(a CUDA\n",
     ],
