@@ -37,6 +37,7 @@ KINDS = (
     "qualified_identifier",
     "field_expression",
     "string_literal",
+    "raw_string_literal",
 )
 _FRAGMENT_HEAD = "void _(){"
 _OWN_MACRO = re.compile(

@@ -112,15 +112,21 @@ def _string(how: StringPattern, source: Source) -> Iterator[_Span]:
     pattern = _compiled(how.pattern)
     if not pattern.search(source.text):
         return
-    for place in source.of("string_literal"):
+    for place in (*source.of("string_literal"), *source.of("raw_string_literal")):
         parent = place.node.parent
         if parent is not None and (
             parent.type.startswith("gnu_asm")
             or (parent.parent is not None and parent.parent.type.startswith("gnu_asm"))
         ):
             continue
-        if pattern.search(text_of(place.node)):
-            yield _Span(place.node.start_byte + place.offset, text_of(place.node), in_bytes=True)
+        literal = source.data[place.node.start_byte + place.offset : place.node.end_byte + place.offset]
+        text = literal.decode("utf-8", "surrogateescape")
+        found = pattern.search(text)
+        if found:
+            whole = "\n" not in text
+            before = 0 if whole else len(text[: found.start()].encode("utf-8", "surrogateescape"))
+            start = place.node.start_byte + place.offset + before
+            yield _Span(start, text if whole else found.group(), in_bytes=True)
 
 
 def _call(how: CallPattern, source: Source) -> Iterator[_Span]:
