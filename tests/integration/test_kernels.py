@@ -21,7 +21,7 @@ def amdflow(tmp_path_factory: pytest.TempPathFactory) -> CommandLine:
     (folder / "amdflow.yaml").write_text("targets: [gfx942, gfx1100]\n")
     (folder / "kernels" / "tiles").mkdir(parents=True)
     (folder / "kernels" / "shapes.yaml").write_text(
-        "rms_norm: [{hidden: 576}]\nattention: [{head: 128, causal: true}]\n"
+        "rms_norm: [{hidden: 576}]\nswiglu: [{}]\nattention: [{head: 128, causal: true}]\n"
     )
     return CommandLine(folder, {"XDG_CONFIG_HOME": str(folder / "config-home")})
 
