@@ -42,8 +42,8 @@ def build(tl, *, dtype, hidden, block_m=1, threads=256, vector=8):
             squares = tl.alloc_fragment((block_m, columns), "float32")
             middle = tl.alloc_fragment((block_m,), "float32")
             scale = tl.alloc_fragment((block_m,), "float32")
-            weight = tl.alloc_fragment((columns,), "float32")
-            bias = tl.alloc_fragment((columns,), "float32")
+            weight = tl.alloc_fragment((columns,), dtype)
+            bias = tl.alloc_fragment((columns,), dtype)
             tl.copy(x[bx * block_m, 0], row)
             tl.copy(w[0], weight)
             tl.copy(b[0], bias)
@@ -59,7 +59,7 @@ def build(tl, *, dtype, hidden, block_m=1, threads=256, vector=8):
             tl.copy(middle, mean[bx * block_m])
             tl.copy(scale, rstd[bx * block_m])
             for i, j in tl.Parallel(block_m, columns):
-                row[i, j] = row[i, j] * scale[i] * weight[j] + bias[j]
+                row[i, j] = row[i, j] * scale[i] * tl.cast(weight[j], "float32") + tl.cast(bias[j], "float32")
             tl.copy(row, y[bx * block_m, 0])
 
     return layer_norm

@@ -34,7 +34,7 @@ def build(tl, *, dtype, hidden, residual=False, block_m=1, threads=256, vector=8
     def norm(bx, row, w, y, rstd, eps, offset):
         squares = tl.alloc_fragment((block_m, columns), "float32")
         scale = tl.alloc_fragment((block_m,), "float32")
-        weight = tl.alloc_fragment((columns,), "float32")
+        weight = tl.alloc_fragment((columns,), dtype)
         tl.copy(w[0], weight)
         for i, j in tl.Parallel(block_m, columns):
             squares[i, j] = row[i, j] * row[i, j]
@@ -43,7 +43,7 @@ def build(tl, *, dtype, hidden, residual=False, block_m=1, threads=256, vector=8
             scale[i] = tl.rsqrt(scale[i] / hidden + eps)
         tl.copy(scale, rstd[bx * block_m])
         for i, j in tl.Parallel(block_m, columns):
-            row[i, j] = row[i, j] * scale[i] * (weight[j] + offset)
+            row[i, j] = row[i, j] * scale[i] * (tl.cast(weight[j], "float32") + offset)
         tl.copy(row, y[bx * block_m, 0])
 
     @tl.prim_func
