@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from amdflow.migrate.ptx.parser import Both, Number, Operand, Reference, Special, Vector
+from amdflow.migrate.ptx.parser import Both, Number, Operand, Reference, SpecialRegister, Vector
 from amdflow.migrate.ptx.table import OF_WARPS, SPECIAL_REGISTERS
 from amdflow.migrate.ptx.types import CPP, LIBRARY, STORED, WHOLE, unsigned
 from amdflow.migrate.ptx.writer import Writer
@@ -14,6 +14,7 @@ _ROUND_WHOLE = ("rni", "rzi", "rmi", "rpi")
 _REALS = ("f16", "bf16", "f32", "f64")
 _WIDTH = {"f16": 16, "bf16": 16, "f32": 32, "f64": 64}
 _COMPARISONS = "eq|ne|lt|le|gt|ge|lo|ls|hi|hs|equ|neu|ltu|leu|gtu|geu|num|nan"
+_JOINTS = {"and": "&&", "or": "||", "xor": "!="}
 _SAME = {"lo": "lt", "ls": "le", "hi": "gt", "hs": "ge"}
 
 
@@ -30,7 +31,7 @@ def move(writer: Writer, opcode: str, operands: Sequence[Operand]) -> list[str]:
         raise writer.fail("a move of this type")
     expect(writer, operands, 2)
     kind, (target, source) = match.group(1), operands
-    if isinstance(source, Special):
+    if isinstance(source, SpecialRegister):
         known, text, _remark = SPECIAL_REGISTERS[_known(writer, source)]
         if STORED.get(kind) not in (STORED[known], CPP[f"s{known[1:]}"]):
             text = f"({CPP[known]})({text})"
@@ -42,7 +43,7 @@ def move(writer: Writer, opcode: str, operands: Sequence[Operand]) -> list[str]:
     return [writer.write(target, kind, writer.read(source, kind))]
 
 
-def _known(writer: Writer, register: Special) -> str:
+def _known(writer: Writer, register: SpecialRegister) -> str:
     if register.name not in SPECIAL_REGISTERS:
         raise writer.fail(f"the special register %{register.name}")
     return register.name
@@ -85,7 +86,7 @@ def special_remark(operands: Sequence[Operand]) -> str:
         (
             SPECIAL_REGISTERS[one.name][2]
             for one in operands
-            if isinstance(one, Special) and one.name in SPECIAL_REGISTERS
+            if isinstance(one, SpecialRegister) and one.name in SPECIAL_REGISTERS
         ),
         "",
     )
@@ -93,7 +94,7 @@ def special_remark(operands: Sequence[Operand]) -> str:
 
 def means_warps(operands: Sequence[Operand]) -> bool:
     """Whether a register that means a warp of 32 lanes is read."""
-    return any(isinstance(one, Special) and one.name in OF_WARPS for one in operands)
+    return any(isinstance(one, SpecialRegister) and one.name in OF_WARPS for one in operands)
 
 
 def compare(writer: Writer, opcode: str, operands: Sequence[Operand]) -> list[str]:
@@ -110,26 +111,22 @@ def compare(writer: Writer, opcode: str, operands: Sequence[Operand]) -> list[st
     if flush:
         sides = [f"{LIBRARY}detail::flush({side})" for side in sides]
     value = f"{function}({', '.join(sides)})"
+    other = writer.read(operands[3], "pred") if joint else ""
+    held = f"{value} {_JOINTS[joint]} {other}" if joint else value
     if verb == "set":
-        held = f"{value} {_joint(joint)} {writer.read(operands[3], 'pred')}" if joint else value
         yes, no = ("1.0f", "0.0f") if result == "f32" else ("~0u", "0u")
         return [writer.write(operands[0], result, f"(({held}) ? {yes} : {no})")]
     first, second = writer.both(operands[0])
     if not isinstance(operands[0], Both):
-        held = f"{value} {_joint(joint)} {writer.read(operands[3], 'pred')}" if joint else value
         return [writer.write(first, "pred", held)]
     name = writer.temporary()
-    tail = f" {_joint(joint)} {writer.read(operands[3], 'pred')}" if joint else ""
+    tail = f" {_JOINTS[joint]} {name}c" if joint else ""  # the results may overwrite it
     return [
         f"const bool {name} = {value}",
-        *([f"const bool {name}c = {writer.read(operands[3], 'pred')}"] if joint else []),
-        writer.write(first, "pred", name + (tail and f" {_joint(joint)} {name}c")),
-        writer.write(second, "pred", f"!{name}" + (tail and f" {_joint(joint)} {name}c")),
+        *([f"const bool {name}c = {other}"] if joint else []),
+        writer.write(first, "pred", f"{name}{tail}"),
+        writer.write(second, "pred", f"!{name}{tail}"),
     ]
-
-
-def _joint(word: str | None) -> str:
-    return {"and": "&&", "or": "||", "xor": "!="}[word or "and"]
 
 
 def convert(writer: Writer, opcode: str, operands: Sequence[Operand]) -> list[str]:

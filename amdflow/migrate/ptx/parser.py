@@ -15,6 +15,7 @@ _COUNTED = re.compile(r"(?P<stem>[\w$%]+)<(?P<count>\d{1,3})>")
 _NAME = re.compile(r"[A-Za-z_$%][\w$]*")
 _GUARD = re.compile(r"@\s*(?P<not>!?)\s*(?P<name>[\w$%]+)\s+(?P<rest>.+)", re.DOTALL)
 _BEHIND_OPCODE = re.compile(r"(?=[^\w.:$])")
+_OFFSET = re.compile(r"\s*\+?\s*(?=-)|\s*\+\s*")
 _LABEL = re.compile(r"[\w$%]+\s*:(?!:)")
 _WHOLE = re.compile(r"(?P<sign>-?)\s*(?P<digits>0[xX][0-9a-fA-F]+|0[bB][01]+|\d+)U?")
 _SUM = re.compile(r"\(?\d+(?:\s*[-+*]\s*\d+)+\)?")
@@ -37,7 +38,7 @@ class Reference:
 
 
 @dataclass(frozen=True, slots=True)
-class Special:
+class SpecialRegister:
     """A special register such as ``%laneid``, without the percent sign."""
 
     name: str
@@ -86,7 +87,7 @@ class Negated:
     operand: Operand
 
 
-Operand = Register | Reference | Special | Number | Sink | Vector | Address | Both | Negated
+Operand = Register | Reference | SpecialRegister | Number | Sink | Vector | Address | Both | Negated
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,10 +200,8 @@ def _operand(text: str, scopes: list[dict[str, str]], statement: str) -> Operand
     if text.startswith("{") and text.endswith("}"):
         return Vector(tuple(_operand(part, scopes, statement) for part in _split(text[1:-1])))
     if text.startswith("[") and text.endswith("]"):
-        base, plus, offset = text[1:-1].replace("+-", "-").partition("+")
-        return Address(
-            _operand(base.strip(), scopes, statement), _operand(offset.strip(), scopes, statement) if plus else None
-        )
+        base, *offset = (_operand(part, scopes, statement) for part in _OFFSET.split(text[1:-1].strip(), maxsplit=1))
+        return Address(base, *offset)
     if "|" in text:
         first, _bar, second = text.partition("|")
         return Both(_operand(first.strip(), scopes, statement), _operand(second.strip(), scopes, statement))
@@ -225,7 +224,7 @@ def _simple(text: str, scopes: list[dict[str, str]], statement: str) -> Operand:
         if name in scope:
             return Register(scope[name])
     if name.startswith("%") or name == "WARP_SZ":
-        return Special(name.removeprefix("%"))
+        return SpecialRegister(name.removeprefix("%"))
     raise NotUnderstood(statement, f"the operand {name or 'that is missing'}")
 
 

@@ -2,8 +2,8 @@
 
 A pattern is an opcode with ``{name:a|b}`` for a choice and ``[.x]`` for a part that may be missing. In ``call``,
 ``@`` stands for the library's namespace, ``{0}``, ``{1}`` for the inputs, ``{T}`` for the C++ type of the choice called
-``t``, ``{U}`` for the same without a sign, ``{M}`` for the modifiers as a further template argument, and the choices
-for themselves. Types are PTX types; ``t`` is the type chosen, ``wt`` one of twice its width.
+``t``, ``{C}`` for that of ``c``, ``{M}`` for the modifiers as a further template argument, and the choices for
+themselves. Types are PTX types; ``t`` is the type chosen, ``wt`` one of twice its width.
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ ROUNDING = "the last bits may differ from an NVIDIA GPU's"
 CLOCK = "the counters run at another rate than an NVIDIA GPU's"
 COPY = "the asynchronous copy became a plain copy: right, but nothing overlaps with it any more"
 SLEEP = "the time slept is only roughly the one asked for"
-NO_HINT = "the cache hint has no counterpart and was dropped"
 LAUNCH = "programmatic dependent launch does not exist: kernels run one after the other"
 
 

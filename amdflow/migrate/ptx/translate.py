@@ -10,7 +10,7 @@ from amdflow.migrate.ptx import handlers, memory
 from amdflow.migrate.ptx.parser import Block, Instruction, Operand, parse
 from amdflow.migrate.ptx.statement import AsmStatement, NotUnderstood
 from amdflow.migrate.ptx.table import CLOCK, COPY, ROWS, Row
-from amdflow.migrate.ptx.types import CPP, LIBRARY, doubled, unsigned
+from amdflow.migrate.ptx.types import CPP, LIBRARY, doubled
 from amdflow.migrate.ptx.writer import NeedsTemporaries, Writer, declarations
 
 Handler = Callable[[Writer, str, Sequence[Operand]], list[str]]
@@ -154,7 +154,6 @@ def _from_row(writer: Writer, row: Row, match: re.Match[str], operands: Sequence
         *values,
         **chosen,
         T=CPP[kind],
-        U=unsigned(kind),
         C=CPP.get(chosen.get("c", ""), ""),
         M=f", {modes}" if modes else "",
     )

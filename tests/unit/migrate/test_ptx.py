@@ -30,6 +30,13 @@ def why(statement: str) -> str:
     return str(raised.value)
 
 
+@pytest.mark.parametrize("written", ["[%1+-8]", "[%1 + -8]", "[%1-8]", "[ %1 + -8 ]"])
+def test_addresses_below_the_base(written: str) -> None:
+    statement = f'asm("ld.global.u32 %0, {written};" : "=r"(v) : "l"(p))'
+    assert "load<unsigned int>(amdflow::ptx::at(p, -8))" in code(statement)
+    assert "at(p, 8)" in code(statement.replace("+-", "+").replace("-", "+").replace("+ +", "+"))
+
+
 def test_the_ptx_stays_beside_its_meaning_and_lines_stay() -> None:
     before = '#include <x.h>\n__device__ void f(int* p) {\n  int r;\n  asm volatile("ld.global.nc.s32 %0, [%1];"\n    : "=r"(r) : "l"(p));\n}\n'
     change = rewritten(before)
