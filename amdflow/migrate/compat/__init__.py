@@ -16,6 +16,11 @@ class StandIn:
     header: str
 
 
+def include_path(file: str, header: str) -> str:
+    """How a file of the output tree includes a compatibility header."""
+    return f"{'../' * file.count('/')}{FOLDER}/{header}"
+
+
 def header(name: str) -> Path:
     """The header called ``name`` as it comes with amdflow."""
     return Path(__file__).resolve().parent / name

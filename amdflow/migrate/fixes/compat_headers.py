@@ -7,7 +7,7 @@ from bisect import bisect_right
 from collections.abc import Collection, Iterable
 
 from amdflow.migrate import lexer
-from amdflow.migrate.compat import FOLDER
+from amdflow.migrate.compat import FOLDER, include_path
 from amdflow.migrate.fixes import Applied, Change, Draft, insert_include
 from amdflow.migrate.text import line_starts
 
@@ -19,7 +19,6 @@ _DEFINITION = r"^[ \t]*#[ \t]*define[ \t]+{0}\b|\b{0}\s*\([^;{{}}()]*\)\s*(?:con
 def use_compat_headers(draft: Draft) -> Change:
     """Redirect names that compatibility headers have; those that the tree defines itself are its own business."""
     text, stand_ins, own_names = draft.text, draft.context.stand_ins, draft.context.own_names
-    place = "../" * draft.name.count("/") + FOLDER
     starts = line_starts(text)
     wanted: dict[str, int] = {}
     lines: list[Applied] = []
@@ -38,14 +37,14 @@ def use_compat_headers(draft: Draft) -> Change:
         if folder != FOLDER:
             return None
         included.add(header)
-        return f"{place}/{header}"
+        return include_path(draft.name, header)
 
     included: set[str] = set()
     new = lexer.rewrite(text, word, include)
-    new = re.sub(rf"<({re.escape(place)}/\w+\.h)>", r'"\1"', new) if included else new
+    new = re.sub(rf"<({re.escape(include_path(draft.name, ''))}\w+\.h)>", r'"\1"', new) if included else new
     missing = [header for header in wanted if header not in included]
     if missing:
-        new = insert_include(new, *(f'#include "{place}/{header}"' for header in missing))
+        new = insert_include(new, *(f'#include "{include_path(draft.name, header)}"' for header in missing))
     lines.extend(
         Applied(RULE, bisect_right(starts, found.start), f"uses {found.path}: this ROCm lacks it")
         for found in (lexer.includes(text) if included else ())

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 
-from amdflow.migrate.compat import FOLDER
+from amdflow.migrate.compat import include_path
 from amdflow.migrate.fixes import Applied, Change, Draft, insert_include
 from amdflow.migrate.fixes.logical_warps import RULE
 from amdflow.migrate.lexer import mask
@@ -41,7 +41,7 @@ def write_out_warp_widths(draft: Draft) -> Change:
     if context.native_warps or draft.name in context.wave_aware or "cub" not in draft.text.lower():
         return Change(draft.text)
     masked = mask(draft.text)
-    edits = [*_class_edits(masked)]
+    edits = _class_edits(masked)
     lanes = [
         (match.start(), match.end(), f"amdflow::{_LANES[match.group(1)]}") for match in _LANE_CALL.finditer(masked)
     ]
@@ -59,7 +59,7 @@ def write_out_warp_widths(draft: Draft) -> Change:
         parts += [draft.text[at:start], new]
         at = end
     text = "".join((*parts, draft.text[at:]))
-    include = f'#include "{"../" * draft.name.count("/")}{FOLDER}/warp.h"'
+    include = f'#include "{include_path(draft.name, "warp.h")}"'
     if lanes and include not in text:
         text = insert_include(text, include, before=lanes[0][0])
     applied = [

@@ -6,7 +6,7 @@ import re
 from bisect import bisect_right
 
 from amdflow.migrate import lexer
-from amdflow.migrate.compat import FOLDER
+from amdflow.migrate.compat import FOLDER, include_path
 from amdflow.migrate.fixes import Applied, Change, Draft, insert_include
 from amdflow.migrate.ptx.statement import AsmStatement, NotUnderstood, asm_statements
 from amdflow.migrate.ptx.table import COPY
@@ -49,8 +49,7 @@ def rewrite_ptx(draft: Draft) -> Change:
         applied += _said(statement, written, bisect_right(starts, statement.start))
     if not applied:
         return Change(text)
-    place = "../" * draft.name.count("/") + FOLDER
-    include = f'#include "{place}/{HEADER}"'
+    include = f'#include "{include_path(draft.name, HEADER)}"'
     new = "".join((*parts, text[at:]))
     return Change(insert_include(new, include, before=first), applied, frozenset({HEADER}))
 

@@ -7,7 +7,7 @@ from bisect import bisect_right
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from amdflow.migrate.compat import FOLDER
+from amdflow.migrate.compat import FOLDER, include_path
 from amdflow.migrate.fixes import Applied, Change, Draft, FixContext, insert_include
 from amdflow.migrate.fixes.compat_headers import defined_names
 from amdflow.migrate.fixes.warp_size import SIZE, declares_warp_size, is_device_property, is_shadowed, properties
@@ -121,10 +121,11 @@ def use_logical_warps(draft: Draft) -> Change:
     text = "".join((*parts, draft.text[at:]))
     headers = {use.header for use in uses} | needs
     headers -= {_SIZE_HEADER} if _HEADER in headers else set()
-    place = "../" * draft.name.count("/") + FOLDER
     quoted = [starts[bisect_right(starts, found.start) - 1] for found in includes(draft.text) if found.quoted]
     first = min([use.start for use in uses[:1]] + (quoted[:1] if needs else []), default=None)
-    text = insert_include(text, *(f'#include "{place}/{name}"' for name in sorted(headers)), before=first)
+    text = insert_include(
+        text, *(f'#include "{include_path(draft.name, name)}"' for name in sorted(headers)), before=first
+    )
     return Change(text, applied, frozenset(headers))
 
 
