@@ -12,7 +12,7 @@ from typing import Any
 from amdflow.findings import Effort, Finding, Severity
 from amdflow.migrate.third_party import owner
 
-COMPILE_ERROR, MISSING_HEADER, LEFT_OVER_API = "AMF1002", "AMF1004", "AMF1001"
+COMPILE_ERROR, MISSING_HEADER = "AMF1002", "AMF1004"
 _ERROR = re.compile(
     r"^(?P<path>[^:\n]+):(?P<line>\d+):(?P<column>\d+): (?P<kind>fatal error|error|note): (?P<text>.*)$"
 )

@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from amdflow.findings import Effort, Finding, Severity
 from amdflow.migrate.api_map import ApiMap
 from amdflow.migrate.rules.catalogue import Catalogue
-from amdflow.migrate.rules.detect import Match, detect
+from amdflow.migrate.rules.detect import Match
 from amdflow.migrate.rules.model import Rule
 from amdflow.migrate.syntax import Source
 from amdflow.migrate.text import printable
@@ -19,11 +19,6 @@ WHOLE_FILE = 0
 _WORD = re.compile(r"[^\W\d]\w*")
 _SNIPPET = 200
 _LINES_KEPT = 50
-
-
-def rule_findings(source: Source, catalogue: Catalogue) -> list[Finding]:
-    """Findings of the catalogue's rules in one source or header."""
-    return findings_of(source.name, detect(source, catalogue.rules.values()), source.line)
 
 
 def findings_of(name: str, matches: Iterable[Match], say: Callable[[int], str]) -> list[Finding]:

@@ -120,11 +120,6 @@ class OutputState:
     missing: Sequence[str]
     edited: Sequence[str]
 
-    @property
-    def intact(self) -> bool:
-        """Nothing missing, nothing edited."""
-        return not self.missing and not self.edited
-
 
 def check_outputs(manifest: Manifest, folder: Path, *, rehash: bool = False) -> OutputState:
     """Compare outputs with the manifest by size and mtime; by content too when those differ or ``rehash`` is set."""

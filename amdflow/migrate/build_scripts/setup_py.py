@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from amdflow.migrate.build_scripts.edits import Converted, ScriptEdit, convert_with, rewritten
-from amdflow.migrate.build_scripts.options import ARCHITECTURE, LIBRARY, OPTION, Dialect, option_edits
+from amdflow.migrate.build_scripts.options import LIBRARY, Dialect, option_edits
 from amdflow.migrate.build_scripts.tables import BuildTables
 
 _FOR_CUDA = re.compile(r"CUDAExtension|['\"]nvcc['\"]|\bnvcc\b")
@@ -72,8 +72,7 @@ class _Script:
             made = option_edits(old, self.dialect, certain=old.startswith("-"))
             new = rewritten(old, made).split()
             if made and new != words:
-                rule = made[0].rule if made[0].rule != ARCHITECTURE else ARCHITECTURE
-                yield self._replacement(group, new, rule, made[0].message)
+                yield self._replacement(group, new, made[0].rule, made[0].message)
 
     def _libraries(self, node: ast.expr) -> Iterator[ScriptEdit]:
         for element in node.elts if isinstance(node, ast.List | ast.Tuple) else ():
@@ -94,7 +93,7 @@ class _Script:
             elif following:
                 end += following.end()
         self.reached = end
-        return ScriptEdit(start, end, ", ".join(f"{quote}{word}{quote}" for word in new), rule or OPTION, message)
+        return ScriptEdit(start, end, ", ".join(f"{quote}{word}{quote}" for word in new), rule, message)
 
 
 def _word(node: ast.expr) -> str:
