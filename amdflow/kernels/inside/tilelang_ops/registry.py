@@ -38,7 +38,7 @@ class Entry:
 
 @dataclass
 class Replaced:
-    """What came of a choice: names of modules by operator, and how often each was called since."""
+    """What came of a choice: names of modules by operator, and how often each was called since (outside of compiled graphs)."""
 
     modules: dict[str, list[str]] = field(default_factory=dict)
     calls: dict[str, int] = field(default_factory=dict)
@@ -78,7 +78,8 @@ def _replace(model: torch.nn.Module, entry: Entry, pattern: str, calls: dict[str
 
 def _counted(forward: Callable[..., torch.Tensor], name: str, calls: dict[str, int]) -> Callable[..., torch.Tensor]:
     def counted(*arguments: Any) -> torch.Tensor:
-        calls[name] += 1
+        if not torch.compiler.is_compiling():  # a count in a compiled graph would make it anew at every call
+            calls[name] += 1
         return forward(*arguments)
 
     return counted
