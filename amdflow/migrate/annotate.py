@@ -127,5 +127,5 @@ def annotate_all(texts: Mapping[str, tuple[str, LineMap]], findings: Iterable[Fi
     by_path: dict[str, list[Finding]] = defaultdict(list)
     for finding in findings:
         by_path[finding.path].append(finding)
-    made = {name: annotate(*texts[name][:1], found, texts[name][1]) for name, found in by_path.items() if name in texts}
+    made = {name: annotate(text, by_path[name], lines) for name, (text, lines) in texts.items() if name in by_path}
     return {name: text for name, text in made.items() if text != texts[name][0]}

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from amdflow.findings import Effort, Finding, Severity
+from amdflow.migrate.text import counted
 from amdflow.migrate.third_party import owner
 
 COMPILE_ERROR, MISSING_HEADER = "AMF1002", "AMF1004"
@@ -117,7 +118,9 @@ def _finding(cause: _Cause, original_line: Callable[[str, int], int]) -> Finding
         "compiler": cause.text,
     }
     also = (
-        f" ({_count(len(places), 'place')}, {_count(len(units), 'unit')})" if len(places) > 1 or len(units) > 1 else ""
+        f" ({counted(len(places), 'place')}, {counted(len(units), 'unit')})"
+        if len(places) > 1 or len(units) > 1
+        else ""
     )
     if missing:
         return _missing(missing["header"], also, first_path, first_line, targets, extra)
@@ -170,11 +173,7 @@ def missing_in_translation(reasons: Mapping[str, str], settled: Collection[str])
                 files.setdefault(match["header"], []).append(name)
     found = []
     for header, names in sorted(files.items(), key=lambda item: (-len(item[1]), item[0])):
-        also = f" ({_count(len(names), 'file')})" if len(names) > 1 else ""
+        also = f" ({counted(len(names), 'file')})" if len(names) > 1 else ""
         extra = {"count": len(names), "units": [], "places": [f"{name}:0" for name in names[:_PLACES_KEPT]]}
         found.append(_missing(header, also, names[0], 0, (), extra))
     return found
-
-
-def _count(number: int, word: str) -> str:
-    return f"{number} {word}" if number == 1 else f"{number} {word}s"

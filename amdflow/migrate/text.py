@@ -1,4 +1,4 @@
-"""Bytes of a source file as text, and back, without losing one."""
+"""Bytes of a source file as text and back, without losing one; its lines; small words."""
 
 from __future__ import annotations
 
@@ -27,6 +27,11 @@ def printable(text: str) -> str:
 def is_binary(data: bytes) -> bool:
     """Whether it holds NUL bytes near its start (object code, UTF-16)."""
     return b"\0" in data[:_SNIFF_BYTES]
+
+
+def counted(number: int, word: str) -> str:
+    """``1 file``, ``2 files``."""
+    return f"{number} {word}" if number == 1 else f"{number} {word}s"
 
 
 def line_ending(text: str) -> str:

@@ -43,9 +43,11 @@ def json_schema() -> dict[str, Any]:
 
 
 def read(file: Path) -> tuple[list[Finding], str]:
-    """Findings and root. Raises UsageError when there is no such file."""
+    """Findings and root. Raises UsageError when there is no such file, or when it does not hold findings."""
     try:
         data = json.loads(file.read_text(encoding="utf-8"))
+        return [Finding.from_json(item) for item in data["findings"]], str(data.get("root", ""))
     except FileNotFoundError as error:
         raise UsageError(f"no findings at {file}", hint="amdflow migrate ./cuda_src writes them") from error
-    return [Finding.from_json(item) for item in data["findings"]], str(data.get("root", ""))
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise UsageError(f"{file} cannot be read: {error!r}", hint="amdflow migrate --force writes it again") from error

@@ -6,7 +6,6 @@ import base64
 import hashlib
 import textwrap
 import zlib
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Literal
@@ -129,7 +128,7 @@ def read(file: Path) -> Record:
 
 def read_all(folder: Path) -> dict[Path, Record]:
     """Every record below a folder, in path order. Raises UsageError for one that does not lie where its ``path`` says."""
-    found = {file: read(file) for file in _files(folder)}
+    found = {file: read(file) for file in sorted(folder.rglob(f"*{ENDING}")) if file.is_file()}
     for file, kept in found.items():
         if file != file_of(folder, kept.path):
             raise UsageError(
@@ -137,7 +136,3 @@ def read_all(folder: Path) -> dict[Path, Record]:
                 hint="rename the record, or correct the `path` in it",
             )
     return found
-
-
-def _files(folder: Path) -> Iterator[Path]:
-    yield from sorted(file for file in folder.rglob(f"*{ENDING}") if file.is_file())

@@ -131,13 +131,8 @@ class _Draft:
     def __init__(
         self, published: Published, library: Library, flagged: Flagged, folder: Path, targets: Sequence[str]
     ) -> None:
-        self._published, self._library, self.flagged, self.folder, self._targets = (
-            published,
-            library,
-            flagged,
-            folder,
-            targets,
-        )
+        self._published, self._library, self._targets = published, library, targets
+        self.flagged, self.folder = flagged, folder
         self.signature = read_signature(flagged.target.function)
         self.program_name = f"{folder.name}.hip"
 
@@ -213,7 +208,7 @@ def _is_edited(folder: Path) -> bool:
     if not folder.exists():
         return False
     try:
-        record: dict[str, Any] = json.loads((folder / _RECORD).read_text(encoding="utf-8"))
+        record: dict[str, str] = json.loads((folder / _RECORD).read_text(encoding="utf-8"))
     except (OSError, ValueError):
         if any(folder.iterdir()):
             raise UsageError(

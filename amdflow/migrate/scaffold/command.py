@@ -11,10 +11,11 @@ from amdflow.errors import UsageError
 from amdflow.files import portable
 from amdflow.migrate.linemap import LineMap
 from amdflow.migrate.scaffold.build import Builder, Scaffold, flagged_json, to_json
-from amdflow.migrate.scaffold.check import Blocker, Checker, State
+from amdflow.migrate.scaffold.check import Checker, State
 from amdflow.migrate.scaffold.extract import Library
 from amdflow.migrate.scaffold.flagged import Flagged, find_flagged
 from amdflow.migrate.scaffold.published import Published, read_published
+from amdflow.migrate.text import counted
 from amdflow.terminal import Terminal
 from amdflow.toolchain import Toolchain
 
@@ -28,7 +29,7 @@ def list_flagged(manifest: Path, root: Path, wanted: str, terminal: Terminal) ->
         ("function", "where", "findings"),
         [(flagged.name, f"{flagged.file}:{flagged.first}", _ids(flagged)) for flagged in found],
     )
-    terminal.print(f"{_count(len(found), 'function')} to work on" if found else "no finding lies in a function")
+    terminal.print(f"{counted(len(found), 'function')} to work on" if found else "no finding lies in a function")
 
 
 def scaffold(
@@ -80,14 +81,14 @@ def _show(done: Sequence[Scaffold], published: Published, root: Path, terminal: 
     )
     counts = Counter(item.state for item in done)
     told = ", ".join(f"{counts[state]} {state.value}" for state in State if counts[state])
-    terminal.print(f"{_count(len(done), 'scaffold')}: {told}")
+    terminal.print(f"{counted(len(done), 'scaffold')}: {told}")
     terminal.say("  next:     open README.md in one of them; `make run` there compiles and runs it")
 
 
 def _first_error(item: Scaffold, published: Published, lines: dict[str, LineMap]) -> str:
     if not item.blockers:
         return ""
-    blocker: Blocker = next((each for each in item.blockers if not each.own), item.blockers[0])
+    blocker = next((each for each in item.blockers if not each.own), item.blockers[0])
     if blocker.path in published.texts:
         known = lines.setdefault(blocker.path, published.lines(blocker.path))
         place = f"{blocker.path}:{known.original(blocker.line)}"
@@ -98,7 +99,3 @@ def _first_error(item: Scaffold, published: Published, lines: dict[str, LineMap]
 
 def _ids(flagged: Flagged) -> str:
     return " ".join(dict.fromkeys(finding.id for finding in flagged.findings))
-
-
-def _count(number: int, word: str) -> str:
-    return f"{number} {word}" if number == 1 else f"{number} {word}s"

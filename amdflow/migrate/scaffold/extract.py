@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from amdflow.migrate.include_graph import IncludeGraph
 from amdflow.migrate.scaffold.items import Function, Includes, Item, Part, read_items
@@ -17,16 +17,11 @@ _FROM = re.compile(r"^// (?:>>>> yours to work on|needed|and on): (?P<name>.*), 
 
 @dataclass(frozen=True)
 class Target:
-    """The function that a scaffold is for: ``line`` is where it begins in the migrated file."""
+    """The function that a scaffold is for, and the item of its file that holds it."""
 
     file: str
     function: Function
     item: Item
-
-    @property
-    def line(self) -> int:
-        """Its first line in the migrated file, template head included where the item is the function."""
-        return self.function.first
 
 
 class Library:
@@ -70,19 +65,13 @@ class Library:
         seen.add(name)
         found: list[Part] = []
         for part in self.parts(name):
-            around = (*scopes, *part.scopes), (*conditions, *part.conditions)
+            inside, under = (*scopes, *part.scopes), (*conditions, *part.conditions)
             inner = self.graph.resolved.get(name, {}).get(part.path) if isinstance(part, Includes) else None
             if inner is None:
-                found.append(_moved(part, *around))
+                found.append(replace(part, scopes=inside, conditions=under))
             elif inner not in seen and inner in self._texts:
-                found += self._flatten(inner, *around, seen)
+                found += self._flatten(inner, inside, under, seen)
         return found
-
-
-def _moved(part: Part, scopes: tuple[str, ...], conditions: tuple[str, ...]) -> Part:
-    if isinstance(part, Includes):
-        return Includes(part.file, part.line, part.path, part.quoted, scopes, conditions)
-    return Item(part.file, part.line, part.text, part.kind, part.names, scopes, conditions, part.functions)
 
 
 def needed(parts: Sequence[Part], target: Target) -> list[Part]:

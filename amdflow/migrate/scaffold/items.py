@@ -68,11 +68,6 @@ class Item:
         """Names used after a dot or an arrow."""
         return self._words[1]
 
-    @property
-    def last(self) -> int:
-        """Its last line in the file."""
-        return self.line + self.text.count("\n")
-
 
 @dataclass(frozen=True)
 class Includes:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
@@ -17,6 +16,7 @@ from amdflow.migrate.linemap import LineMap
 from amdflow.migrate.scan import Entry, Tree, scan
 from amdflow.migrate.text import decode
 from amdflow.pipeline.manifest import MANIFEST_NAME, REPORT_FOLDER, Manifest, Upstream
+from amdflow.report import findings_file
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ class Published:
             self.tree / folder.relative_to(self.source) if folder.is_relative_to(self.source) else folder
             for folder in flags.folders
         ]
-        return Flags(tuple(dict.fromkeys(folders)), flags.macros, flags.forced, flags.standard)
+        return replace(flags, folders=tuple(dict.fromkeys(folders)))
 
     def lines(self, name: str) -> LineMap:
         """Migrated to original lines of a file. Raises UsageError when the original is not the one that was migrated."""
@@ -88,13 +88,7 @@ def read_published(manifest: Path, root: Path) -> Published:
         raise UsageError(
             f"the sources of this migration are not at {source}", hint="put them back, or run amdflow migrate again"
         )
-    try:
-        data = json.loads((path.parent / "findings.json").read_text(encoding="utf-8"))
-        findings = [Finding.from_json(item) for item in data["findings"]]
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise UsageError(
-            f"{path.parent / 'findings.json'} cannot be read: {error}", hint="amdflow migrate --force writes it again"
-        ) from error
+    findings, _root = findings_file.read(path.parent / findings_file.NAME)
     tree = upstream.handed(str(upstream.manifest.handoff.get("tree", "hip")))
     return Published(upstream.manifest, path.parent, tree, source.resolve(), findings)
 

@@ -83,6 +83,10 @@ def test_findings_json_follows_its_schema_and_reads_back(tmp_path: Path) -> None
     (tmp_path / "findings.json").write_text(json.dumps(data))
     assert findings_file.read(tmp_path / "findings.json") == ([written, WARP], "cuda_src")
     assert annotations_of(tmp_path / "findings.json")[0].startswith("::error file=cuda_src/src/a.cu,line=2,")
+    for damaged in ("{", "[]", '{"findings": [{"id": "AMF1104"}]}', '{"findings": ["AMF1104"]}'):
+        (tmp_path / "damaged.json").write_text(damaged)
+        with pytest.raises(UsageError, match="cannot be read"):
+            findings_file.read(tmp_path / "damaged.json")
     with pytest.raises(UsageError, match="no findings at"):
         annotations_of(tmp_path / "none.json")
 
