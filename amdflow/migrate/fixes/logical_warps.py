@@ -10,14 +10,24 @@ from dataclasses import dataclass
 from amdflow.migrate.compat import FOLDER, include_path
 from amdflow.migrate.fixes import Applied, Change, Draft, FixContext, insert_include
 from amdflow.migrate.fixes.compat_headers import defined_names
-from amdflow.migrate.fixes.warp_size import SIZE, declares_warp_size, is_device_property, is_shadowed, properties
+from amdflow.migrate.fixes.warp_size import (
+    SIZE,
+    declares_warp_size,
+    is_device_property,
+    is_shadowed,
+    is_unclear,
+    properties,
+)
 from amdflow.migrate.lexer import includes, mask
 from amdflow.migrate.syntax import Source
 from amdflow.migrate.text import line_starts
 
 RULE, LEFT_ALONE, HARDWARE_WIDTH = "AMF1026", "AMF1027", "AMF1028"
 OWN_MEMBER = f".{SIZE}"
-"""Stands among the names that a tree defines itself for a variable or member of its own called ``warpSize``."""
+"""Stands among the names that a tree defines itself for a variable or member of its own called ``warpSize``.
+
+``NAME.warpSize`` then stands there for each NAME that holds a device's properties somewhere in the tree.
+"""
 _HEADER, _SIZE_HEADER = "warp.h", "warp_size.h"
 _GROUPS, _GROUPS_HEADER = "coalesced_threads", "cooperative_groups_coalesced.h"
 _OPERATIONS = ("shfl", "shfl_up", "shfl_down", "shfl_xor", "ballot", "any", "all")
@@ -52,6 +62,7 @@ _ALL_LANES = re.compile(r"(?i:0xf{8}u?|~0u?|-1|\w*full\w*|__activemask\(\)|\w*al
 _GUARD = re.compile(
     r"^[ \t]*#[ \t]*(?:pragma[ \t]+once|ifndef[ \t]+(\w+)\s*\n\s*#[ \t]*define[ \t]+\1\b)", re.MULTILINE
 )
+_MEMBER = re.compile(rf"(?:\.|->)\s*({SIZE})\b")
 _ATTRIBUTE = re.compile(r"\bhipDeviceAttributeWarpSize\b")
 _QUERY = re.compile(r"\bhipDeviceGetAttribute(?=\s*\(\s*[^;{}()]*,\s*hipDeviceAttributeWarpSize\s*,)")
 
@@ -69,9 +80,12 @@ class _Use:
 
 def own_warp_functions(texts: Iterable[str]) -> frozenset[str]:
     """Warp functions that the tree defines itself. A macro that only spells one by another is none: it changes nothing."""
-    texts = [mask(text) for text in texts if _names_warps(text)]
-    own = defined_names((_without_plain_macros(text) for text in texts), (*FUNCTIONS, SIZE, _GROUPS))
-    return own | {OWN_MEMBER} if any(map(declares_warp_size, texts)) else own
+    masked = [mask(text) for text in texts if "DeviceProp" in text or _names_warps(text)]
+    own = defined_names((_without_plain_macros(text) for text in masked), (*FUNCTIONS, SIZE, _GROUPS))
+    if not any(map(declares_warp_size, masked)):
+        return own
+    devices = frozenset(name for text in masked for name in properties(text))
+    return own | {OWN_MEMBER} | {name + OWN_MEMBER for name in devices}
 
 
 def _without_plain_macros(text: str) -> str:
@@ -111,6 +125,7 @@ def use_logical_warps(draft: Draft) -> Change:
     applied += [
         Applied(HARDWARE_WIDTH, bisect_right(starts, at), "hipDeviceAttributeWarpSize") for at in _open_queries(masked)
     ]
+    applied += [Applied(HARDWARE_WIDTH, bisect_right(starts, at), SIZE) for at in _unclear_reads(draft, masked)]
     if not uses and not needs:
         return Change(draft.text, applied)
     parts: list[str] = []
@@ -182,7 +197,7 @@ def _left_alone(draft: Draft, masked: str) -> Change:
 def _uses(draft: Draft, masked: str) -> Iterator[_Use]:
     own = draft.context.own_names
     source = Source(draft.name, draft.text)
-    devices = properties(masked) if OWN_MEMBER in own else None
+    devices = _devices(masked, own)
     for match in _TOKEN.finditer(masked):
         name, start, end = match.group(), match.start(), match.end()
         line = masked[masked.rfind("\n", 0, start) + 1 : start]
@@ -212,6 +227,22 @@ def _pasted_uses(masked: str, own: Collection[str]) -> Iterator[_Use]:
         if name not in FUNCTIONS and not any(defined.startswith(name) for defined in own):
             new = f"amdflow::{match['middle'] or name.removeprefix('__')}"
             yield _Use(match.start(), match.end(), " ".join(match.group().split()), new, _HEADER)
+
+
+def _devices(masked: str, own: Collection[str]) -> frozenset[str] | None:
+    """Names that hold a device's properties; None where whatever has a member ``warpSize`` does."""
+    if OWN_MEMBER not in own:
+        return None
+    return properties(masked) | {name.removesuffix(OWN_MEMBER) for name in own if name.endswith(OWN_MEMBER)} - {""}
+
+
+def _unclear_reads(draft: Draft, masked: str) -> Iterator[int]:
+    """Where a member ``warpSize`` is read that can only be a device's, in a way that cannot be followed."""
+    if OWN_MEMBER in draft.context.own_names or SIZE in draft.context.own_names:
+        return
+    for match in _MEMBER.finditer(masked) if SIZE in masked else ():
+        if is_unclear(masked, match.start(1)):
+            yield match.start(1)
 
 
 def _open_queries(masked: str) -> Iterator[int]:

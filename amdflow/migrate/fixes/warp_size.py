@@ -17,10 +17,15 @@ _DECLARED = re.compile(
 )
 _PROPERTIES = re.compile(r"\b(?:cudaDeviceProp|hipDeviceProp_t)\b[\s*&]*(?:const\b[\s*&]*)?(\w+)")
 _MORE = re.compile(r"\b(?:cudaDeviceProp|hipDeviceProp_t)\s+\w+\s*(?:,\s*\w+\s*)+;")
+_KEYWORD = r"(?:return|if|while|for|switch|case|else|throw|sizeof|not|and|or|co_return|co_yield|new|delete)\b"
 _OBJECT = re.compile(
-    r"(?:(?:\w+(?:\[[^\[\]]*\])?(?:\.|->))*(?P<name>\w+)(?:\[[^\[\]]*\])?|\w*DeviceProp\w*\([^()]*\))\s*(?:\.|->)\s*$"
+    r"(?:(?:\w+(?:\[[^\[\]]*\])?(?:\.|->))*(?P<name>\w+)(?:\[[^\[\]]*\])?"
+    r"|\(\s*\*\s*(?P<pointer>\w+)\s*\)"
+    rf"|(?<!\w)(?!{_KEYWORD})(?:\w+\s*(?:::|\.|->)\s*)*(?P<call>\w+)\s*\([^()]*\))\s*(?:\.|->)\s*$"
 )
-_PRINTED = re.compile(r"printf|\bcout\b|\bcerr\b|<<\s*$|\bstream\b|\bprint\w*\s*\(|\blog\w*\s*\(", re.IGNORECASE)
+_PRINTED = re.compile(
+    r"printf|\bcout\b|\bcerr\b|<<\s*$|\bstream\s*<<(?!<)|\bprint\w*\s*\(|\blog(?:_\w+|ger\w*)\s*\(", re.IGNORECASE
+)
 
 
 def properties(masked: str) -> frozenset[str]:
@@ -42,17 +47,31 @@ def is_device_property(masked: str, start: int, end: int, devices: Collection[st
     What is only printed stays: there the hardware's number is wanted. ``start`` and ``end`` are those of ``warpSize``;
     ``devices`` are the names that may stand before it, None for any.
     """
-    statement = max(masked.rfind(stop, 0, start) for stop in ";{}") + 1
-    head = masked[statement:start]
+    statement, head = _statement(masked, start)
     found = _OBJECT.search(head)
-    if found is None or (
-        found.group("name") is not None and devices is not None and found.group("name") not in devices
-    ):
+    if found is None or not _may_hold_properties(found, devices):
         return None
     before, after = head[: found.start()].rstrip(), masked[end : end + 4].lstrip()
     if before.endswith("&") or re.match(r"=[^=]", after) or _PRINTED.search(head):
         return None
     return statement + found.start()
+
+
+def is_unclear(masked: str, start: int) -> bool:
+    """Whether the ``warpSize`` at this offset is a member of something that cannot be made out, and is not only printed."""
+    _statement_start, head = _statement(masked, start)
+    return _OBJECT.search(head) is None and not _PRINTED.search(head)
+
+
+def _statement(masked: str, at: int) -> tuple[int, str]:
+    """Where the statement around an offset begins, and its text up to there."""
+    begin = max(masked.rfind(stop, 0, at) for stop in ";{}") + 1
+    return begin, masked[begin:at]
+
+
+def _may_hold_properties(found: re.Match[str], devices: Collection[str] | None) -> bool:
+    name, pointer, call = found.group("name", "pointer", "call")
+    return devices is None or (name or pointer or call) in devices or "DeviceProp" in (call or "")
 
 
 def is_shadowed(source: Source, at: int) -> bool:

@@ -61,6 +61,10 @@ def widths(text: str) -> str:
         ("auto g = cg::coalesced_threads();", "auto g = cg::coalesced_warp_threads();"),
         ("__shared__ float s[warpSize];", "__shared__ float s[amdflow::warp_size];"),
         ("template <int N = warpSize> struct A;", "template <int N = amdflow::warp_size> struct A;"),
+        ("int n = props(0).warpSize + now::get(d)->warpSize;", "int n = amdflow::warp_size + amdflow::warp_size;"),
+        ("int f() { return (*p).warpSize; }", "int f() { return amdflow::warp_size; }"),
+        ("int n = std::log2(p.warpSize);", "int n = std::log2(amdflow::warp_size);"),
+        ("if (stream) launch(stream, p.warpSize);", "if (stream) launch(stream, amdflow::warp_size);"),
         ("int n = 1024 / prop.warpSize;", "int n = 1024 / amdflow::warp_size;"),
         ("if (props[d]->warpSize != 32) exit(1);", "if (amdflow::warp_size != 32) exit(1);"),
         (
@@ -97,6 +101,19 @@ def test_warp_functions_and_the_warp_size_are_redirected(before: str, after: str
 )
 def test_what_is_no_warp_function_or_the_programs_own_stays(kept: str) -> None:
     assert use(kept) == (kept, [])
+
+
+def test_a_warp_size_that_cannot_be_followed_is_told() -> None:
+    before = "int n = props(at(0)).warpSize;\nint f() { return (p).warpSize; }\n"
+    text, applied = use(before)
+    assert text == before
+    assert [(fix.rule, fix.line) for fix in applied] == [(HARDWARE_WIDTH, 1), (HARDWARE_WIDTH, 2)]
+
+
+def test_properties_are_known_by_their_name_in_other_files_too() -> None:
+    header, source = "struct Context { hipDeviceProp_t prop; };\n", "int warpSize = c.prop.warpSize + mine.warpSize;\n"
+    context = FixContext(own_names=own_warp_functions([header, source]))
+    assert body(use(source, context)[0]) == "int warpSize = amdflow::warp_size + mine.warpSize;\n"
 
 
 def test_a_local_variable_hides_the_warp_size_in_its_function_only() -> None:
