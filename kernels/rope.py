@@ -126,11 +126,11 @@ def build(  # noqa: C901 - one kernel reads best in one piece
         period: tl.int32,
         direction: tl.float32,
     ):
-        blocks = tl.ceildiv(q_heads, block_h) + tl.ceildiv(k_heads, block_h)
-        with tl.Kernel(tokens * blocks, threads=threads) as bx:
-            token = tl.truncdiv(bx, blocks)
-            place = tl.truncmod(token, period)
-            turn_both(token, bx - token * blocks, place, q, k, cos, sin, q_turned, k_turned, direction)
+        with tl.Kernel(tokens, tl.ceildiv(q_heads, block_h) + tl.ceildiv(k_heads, block_h), threads=threads) as (
+            bx,
+            by,
+        ):
+            turn_both(bx, by, tl.truncmod(bx, period), q, k, cos, sin, q_turned, k_turned, direction)
 
     @tl.prim_func
     def gathered_rope(
@@ -143,10 +143,11 @@ def build(  # noqa: C901 - one kernel reads best in one piece
         k_turned: tl.Tensor((tokens, k_heads, head), dtype),
         direction: tl.float32,
     ):
-        blocks = tl.ceildiv(q_heads, block_h) + tl.ceildiv(k_heads, block_h)
-        with tl.Kernel(tokens * blocks, threads=threads) as bx:
-            token = tl.truncdiv(bx, blocks)
-            turn_both(token, bx - token * blocks, position[token], q, k, cos, sin, q_turned, k_turned, direction)
+        with tl.Kernel(tokens, tl.ceildiv(q_heads, block_h) + tl.ceildiv(k_heads, block_h), threads=threads) as (
+            bx,
+            by,
+        ):
+            turn_both(bx, by, position[bx], q, k, cos, sin, q_turned, k_turned, direction)
 
     return gathered_rope if gathered else rope
 
