@@ -148,6 +148,12 @@ def test_migrated_idioms_compute_what_the_cuda_original_computes(tmp_path: Path,
     assert run_idioms(tmp_path, migrated, 64) == wanted
 
 
+def test_the_same_program_compiles_for_a_gpu(tmp_path: Path, rocm: Rocm, kernels: Kernels) -> None:
+    argv = [str(rocm.clang), *rocm.compile_flags(), "--offload-arch=gfx942", "--offload-arch=gfx1100", "-std=c++17"]
+    source = SIMULATOR / "idioms_main.cpp"
+    process.run([*argv, f'-DKERNELS="{kernels.migrated}"', "-c", str(source), "-o", "idioms.o"], cwd=tmp_path)
+
+
 def test_the_simulator_tells_a_library_that_takes_the_whole_wave(tmp_path: Path, kernels: Kernels) -> None:
     shutil.copytree(kernels.migrated.parent, tmp_path / "hip")
     library = tmp_path / "hip" / "amdflow_compat"

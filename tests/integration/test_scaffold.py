@@ -137,6 +137,8 @@ def test_the_program_says_loudly_that_its_reference_is_not_written(done: Done, t
 def test_a_place_names_its_function_and_nothing_is_said_clearly(done: Done) -> None:
     listed = done.amdflow("scaffold", "cuda/src/ops.cu:10", "--list", "--format", "json")
     assert [item["function"] for item in listed.json] == ["broken_kernel"]
+    whole = done.amdflow("scaffold", "src/ops.cu", "--list", "--format", "json")
+    assert {item["function"] for item in whole.json} == {"broken_kernel", "uses_broken", "run"}
     nothing = done.amdflow("scaffold", "no_such_function")
     assert nothing.code == 2
     assert "no function fits 'no_such_function'" in nothing.err

@@ -92,7 +92,7 @@ class _Wanted:
             return flagged.first <= self.line <= flagged.last
         if self.function:
             return self.function in (flagged.name, flagged.name.split("::")[-1])
-        return bool(flagged.findings)
+        return bool(flagged.findings or self.file)
 
 
 def places_of(findings: Iterable[Finding]) -> dict[str, dict[int, list[Finding]]]:

@@ -1,9 +1,46 @@
-// Runs every kernel of idioms.cu (or of its migrated form, whichever KERNELS names) and prints what it computed.
+// Runs every kernel of idioms.cu (or of its migrated form, whichever KERNELS names) and prints what it computed: in the
+// simulator, for the wave size that is given, or, compiled by a HIP compiler, on this machine's GPU.
 #include KERNELS
 
+#include <cstdio>
+#include <cstdlib>
 #include <string>
+#include <vector>
 
 namespace {
+
+#if defined(__HIPCC__)
+void check(hipError_t status) {
+  if (status == hipSuccess) return;
+  std::fprintf(stderr, "%s\n", hipGetErrorString(status));
+  std::exit(1);
+}
+
+// Memory that host and device both reach.
+template <typename T> struct Managed {
+  using value_type = T;
+  Managed() = default;
+  template <typename U> Managed(const Managed<U>&) {}
+  T* allocate(std::size_t count) {
+    void* memory = nullptr;
+    check(hipMallocManaged(&memory, count * sizeof(T)));
+    return static_cast<T*>(memory);
+  }
+  void deallocate(T* memory, std::size_t) { check(hipFree(memory)); }
+  template <typename U> bool operator==(const Managed<U>&) const { return true; }
+  template <typename U> bool operator!=(const Managed<U>&) const { return false; }
+};
+template <typename T> using Values = std::vector<T, Managed<T>>;
+
+#define RUN(grid, kernel, ...)             \
+  kernel<<<grid, THREADS>>>(__VA_ARGS__);  \
+  check(hipGetLastError());                \
+  check(hipDeviceSynchronize())
+#else
+template <typename T> using Values = std::vector<T>;
+
+#define RUN(grid, kernel, ...) simulator::launch(wave, {grid, 1, 1}, {THREADS, 1, 1}, [&] { kernel(__VA_ARGS__); })
+#endif
 
 constexpr unsigned int THREADS = 224;  // seven warps: the last wave of 64 is half empty
 
@@ -13,13 +50,13 @@ int random_below(int limit) {
   return static_cast<int>((random_state >> 8) % static_cast<unsigned int>(limit));
 }
 
-template <typename T> std::vector<T> random_values(std::size_t count, int limit) {
-  std::vector<T> values(count);
+template <typename T> Values<T> random_values(std::size_t count, int limit) {
+  Values<T> values(count);
   for (T& value : values) value = static_cast<T>(random_below(limit));
   return values;
 }
 
-template <typename T> void print(const char* name, const std::vector<T>& values) {
+template <typename T> void print(const char* name, const Values<T>& values) {
   std::printf("%s", name);
   for (const T& value : values) std::printf(" %s", std::to_string(value).c_str());
   std::printf("\n");
@@ -27,58 +64,57 @@ template <typename T> void print(const char* name, const std::vector<T>& values)
 
 }  // namespace
 
-int main(int, char** arguments) {
+int main(int, [[maybe_unused]] char** arguments) {
+#if !defined(__HIPCC__)
   const unsigned int wave = static_cast<unsigned int>(std::atoi(arguments[1]));
-  auto run = [&](const std::function<void()>& kernel, unsigned int grid = 1) {
-    simulator::launch(wave, {grid, 1, 1}, {THREADS, 1, 1}, kernel);
-  };
+#endif
 
   const auto numbers = random_values<int>(1500, 1000);
-  std::vector<int> sums(3);
-  run([&] { block_sum(numbers.data(), sums.data(), 1500); }, 3);
+  Values<int> sums(3);
+  RUN(3, block_sum, numbers.data(), sums.data(), 1500);
   print("block_sum", sums);
 
   const auto reals = random_values<float>(THREADS, 10000);
-  std::vector<float> maxima(THREADS);
-  run([&] { warp_maximum(reals.data(), maxima.data()); });
+  Values<float> maxima(THREADS);
+  RUN(1, warp_maximum, reals.data(), maxima.data());
   print("warp_maximum", maxima);
 
   const auto longs = random_values<long long>(THREADS, 1 << 23);
-  std::vector<long long> scanned(THREADS);
-  run([&] { block_scan(longs.data(), scanned.data()); });
+  Values<long long> scanned(THREADS);
+  RUN(1, block_scan, longs.data(), scanned.data());
   print("block_scan", scanned);
 
-  std::vector<int> compacted(THREADS, -1), size(1);
-  run([&] { compact(numbers.data(), compacted.data(), size.data()); });
+  Values<int> compacted(THREADS, -1), size(1);
+  RUN(1, compact, numbers.data(), compacted.data(), size.data());
   compacted.push_back(size[0]);
   print("compact", compacted);
 
-  std::vector<int> counter(1), places(THREADS);
-  run([&] { aggregate(numbers.data(), counter.data(), places.data()); });
+  Values<int> counter(1), places(THREADS);
+  RUN(1, aggregate, numbers.data(), counter.data(), places.data());
   places.push_back(counter[0]);
   print("aggregate", places);
 
-  std::vector<int> bins(7);
-  run([&] { histogram(numbers.data(), bins.data()); });
+  Values<int> bins(7);
+  RUN(1, histogram, numbers.data(), bins.data());
   print("histogram", bins);
 
   auto keys = random_values<int>(THREADS, 3);
   for (std::size_t i = 0; i < keys.size(); ++i) keys[i] = static_cast<int>(i) / 4 + (keys[i] > 1);
-  std::vector<int> segments(THREADS);
-  run([&] { segmented_sum(keys.data(), numbers.data(), segments.data()); });
+  Values<int> segments(THREADS);
+  RUN(1, segmented_sum, keys.data(), numbers.data(), segments.data());
   print("segmented_sum", segments);
 
   const auto doubles = random_values<double>(THREADS, 100);
-  std::vector<double> rows(THREADS);
-  run([&] { row_sums(doubles.data(), rows.data()); });
+  Values<double> rows(THREADS);
+  RUN(1, row_sums, doubles.data(), rows.data());
   print("row_sums", rows);
 
-  std::vector<int> counted(THREADS);
-  run([&] { rounds(numbers.data(), counted.data()); });
+  Values<int> counted(THREADS);
+  RUN(1, rounds, numbers.data(), counted.data());
   print("rounds", counted);
 
-  std::vector<int> exchanged(THREADS);
-  run([&] { exchange(numbers.data(), exchanged.data()); });
+  Values<int> exchanged(THREADS);
+  RUN(1, exchange, numbers.data(), exchanged.data());
   print("exchange", exchanged);
   return 0;
 }
