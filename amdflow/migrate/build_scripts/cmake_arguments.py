@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 from amdflow.migrate.build_scripts.cmake_tokens import Command, evaluated
-from amdflow.migrate.build_scripts.cmake_tree import variable_library
+from amdflow.migrate.build_scripts.cmake_tree import LIBRARY_VARIABLE, TARGET, variable_library
 from amdflow.migrate.build_scripts.edits import ScriptEdit, rewritten
 from amdflow.migrate.build_scripts.options import LIBRARY, OPTION, Dialect, option_edits, removal
 from amdflow.migrate.build_scripts.tables import BuildTables
@@ -15,8 +15,6 @@ LANGUAGE = "AMF1510"
 _NO_OPTIONS = frozenset(
     {"message", "if", "elseif", "while", "execute_process", "add_custom_command", "add_custom_target"}
 )
-_TARGET = re.compile(r"\bCUDA::(\w+)")
-_LIBRARY_VARIABLE = re.compile(r"\$\{(?:CUDA|CUDAToolkit)_(\w+?)_(?:LIBRARY|LIBRARIES)\}")
 _VARIABLES = (
     (
         re.compile(r"\$\{CMAKE_CUDA_(FLAGS\w*|STANDARD\w*|EXTENSIONS|ARCHITECTURES|COMPILER|COMPILER_LAUNCHER)\}"),
@@ -98,12 +96,12 @@ def without(text: str, start: int, end: int) -> tuple[int, int]:
 
 
 def _edits(text: str, tables: BuildTables) -> Iterator[ScriptEdit]:
-    for match in _TARGET.finditer(text):
+    for match in TARGET.finditer(text):
         library = tables.libraries.get(match.group(1))
         if library is not None:
             message = f"{match.group()} is {library.target}" if library.target else f"{match.group()} dropped"
             yield removal(text, ScriptEdit(*match.span(), library.target, LIBRARY, message))
-    for match in _LIBRARY_VARIABLE.finditer(text):
+    for match in LIBRARY_VARIABLE.finditer(text):
         library = variable_library(match.group(1), tables)
         if library is not None:
             yield removal(

@@ -13,8 +13,8 @@ from amdflow.migrate.build_scripts.tables import BuildTables, Library
 LINK_COMMANDS = frozenset({"target_link_libraries", "link_libraries", "cuda_link_libraries"})
 _LINK_KEYWORDS = frozenset({"LINK_LIBRARIES", "LIBRARIES", "LIBS", "LINK_LIBS"})
 _TOOLKIT = frozenset({"CUDA", "CUDAToolkit"})
-_TARGET = re.compile(r"\bCUDA::(\w+)")
-_VARIABLE = re.compile(r"\$\{(?:CUDA|CUDAToolkit)_(\w+?)_(?:LIBRARY|LIBRARIES)\}")
+TARGET = re.compile(r"\bCUDA::(\w+)")
+LIBRARY_VARIABLE = re.compile(r"\$\{(?:CUDA|CUDAToolkit)_(\w+?)_(?:LIBRARY|LIBRARIES)\}")
 _RUNTIME = re.compile(
     r"\$\{(?:CUDA_LIBRARIES|CUDA_\w*INCLUDE\w*|CUDAToolkit_\w+|CUDA_TOOLKIT_ROOT_DIR|CMAKE_CUDA_TOOLKIT_INCLUDE_DIRECTORIES)\}|\bcuda_add_"
 )
@@ -124,10 +124,12 @@ def _facts(text: str, tables: BuildTables) -> _File:
     finds = enables = includes = False
     for command in commands:
         written = text[command.start : command.end]
-        names = _TARGET.findall(written)
+        names = TARGET.findall(written)
         names += [command.values[position].removeprefix("-l") for position in library_arguments(command)]
         libraries += [library for name in names if (library := tables.libraries.get(name))]
-        libraries += [library for name in _VARIABLE.findall(written) if (library := variable_library(name, tables))]
+        libraries += [
+            library for name in LIBRARY_VARIABLE.findall(written) if (library := variable_library(name, tables))
+        ]
         if command.name in _HELPERS:
             libraries.append(tables.libraries.get(_HELPERS[command.name], Library()))
         if _RUNTIME.search(written):

@@ -9,7 +9,7 @@ import re
 import sys
 
 from amdflow.migrate.ptx.table import ROWS, SPECIAL_REGISTERS, Row
-from amdflow.migrate.ptx.translate import SPECIALS
+from amdflow.migrate.ptx.translate import FAMILIES
 
 _HEAD = """# Inline PTX
 
@@ -34,8 +34,8 @@ def ptx_page() -> str:
     """Markdown: instructions that are one call, those with many forms, special registers."""
     rows = [_row(row) for row in ROWS]
     forms = [
-        f"| `{_cell(_plain(special.pattern))}` | {special.about}{_also(special.remark, warp=special.warp)} |"
-        for special in SPECIALS
+        f"| `{_cell(_plain(family.pattern))}` | {family.about}{_also(family.remark, warp=family.warp)} |"
+        for family in FAMILIES
     ]
     registers = [f"| `%{name}` | `{text}` | {remark} |" for name, (_kind, text, remark) in SPECIAL_REGISTERS.items()]
     return "\n".join(

@@ -17,7 +17,7 @@ Handler = Callable[[Writer, str, Sequence[Operand]], list[str]]
 
 
 @dataclass(frozen=True)
-class Special:
+class Family:
     """Instructions that a handler writes; ``about`` is for the reference page."""
 
     pattern: str
@@ -28,31 +28,31 @@ class Special:
     touches_memory: bool = False
 
 
-SPECIALS = (
-    Special(r"mov\..*", handlers.move, "moves; special registers; the parts of a register joined or taken apart"),
-    Special(r"setp?\..*", handlers.compare, "comparisons of numbers"),
-    Special(r"cvt\..*", handlers.convert, "conversions, with clamping and NaN as in PTX"),
-    Special(
+FAMILIES = (
+    Family(r"mov\..*", handlers.move, "moves; special registers; the parts of a register joined or taken apart"),
+    Family(r"setp?\..*", handlers.compare, "comparisons of numbers"),
+    Family(r"cvt\..*", handlers.convert, "conversions, with clamping and NaN as in PTX"),
+    Family(
         r"(?:addc|subc|madc)\..*|(?:add|sub|mad\.lo|mad\.hi)\.cc\..*",
         handlers.carry,
         "carry chains within one statement",
     ),
-    Special(r"shfl\..*", handlers.shuffle, "reads another lane of the logical warp", warp=True),
-    Special(r"match\.all\..*|elect\..*", handlers.lane_and_predicate, "votes with a predicate", warp=True),
-    Special(r"(?:bar|barrier)\.(?!warp|cluster).*", handlers.barrier, "`__syncthreads()` and kin for barrier 0"),
-    Special(r"exit|ret", handlers.leave, "`return`, in a kernel"),
-    Special(r"v(?:add|sub|avrg|absdiff|min|max)[24]\..*", handlers.video, "lanes of a word"),
-    Special(r"ld\..*", memory.load, "loads; hints dropped, order and scope kept", touches_memory=True),
-    Special(r"st\..*", memory.store, "stores likewise", touches_memory=True),
-    Special(r"(?:atom|red)\..*", memory.atomic, "`__hip_atomic_*` with order and scope", touches_memory=True),
-    Special(r"fence\..*", memory.fence, "`__builtin_amdgcn_fence` with order and scope"),
-    Special(
+    Family(r"shfl\..*", handlers.shuffle, "reads another lane of the logical warp", warp=True),
+    Family(r"match\.all\..*|elect\..*", handlers.lane_and_predicate, "votes with a predicate", warp=True),
+    Family(r"(?:bar|barrier)\.(?!warp|cluster).*", handlers.barrier, "`__syncthreads()` and kin for barrier 0"),
+    Family(r"exit|ret", handlers.leave, "`return`, in a kernel"),
+    Family(r"v(?:add|sub|avrg|absdiff|min|max)[24]\..*", handlers.video, "lanes of a word"),
+    Family(r"ld\..*", memory.load, "loads; hints dropped, order and scope kept", touches_memory=True),
+    Family(r"st\..*", memory.store, "stores likewise", touches_memory=True),
+    Family(r"(?:atom|red)\..*", memory.atomic, "`__hip_atomic_*` with order and scope", touches_memory=True),
+    Family(r"fence\..*", memory.fence, "`__builtin_amdgcn_fence` with order and scope"),
+    Family(
         r"cp\.async\.c[ag]\..*", memory.copy, "a plain copy; zeros from the given size on", COPY, touches_memory=True
     ),
-    Special(r"cp\.async\.wait_group", memory.wait, "the copies are done already"),
-    Special(r"prefetchu?\..*", memory.prefetch, "`__builtin_prefetch`, which targets may ignore"),
-    Special(r"createpolicy\..*", memory.policy, "0: it is only a cache hint"),
-    Special(r"applypriority\..*|discard\..*", memory.hint, "nothing: it is only a cache hint"),
+    Family(r"cp\.async\.wait_group", memory.wait, "the copies are done already"),
+    Family(r"prefetchu?\..*", memory.prefetch, "`__builtin_prefetch`, which targets may ignore"),
+    Family(r"createpolicy\..*", memory.policy, "0: it is only a cache hint"),
+    Family(r"applypriority\..*|discard\..*", memory.hint, "nothing: it is only a cache hint"),
 )
 UNKNOWN = "no equivalent is known"
 _MODES = {"ftz": "ftz", "sat": "sat", "relu": "relu", "NaN": "nan"}
@@ -124,12 +124,12 @@ def _instruction(writer: Writer, instruction: Instruction, *, native_warp: bool)
         if match:
             _check_warp(writer, row.warp, native_warp=native_warp)
             return [_from_row(writer, row, match, operands)], row.remark, False
-    for special in SPECIALS:
-        if re.fullmatch(special.pattern, opcode):
-            of_warps = special.warp or handlers.means_warps(operands)
+    for family in FAMILIES:
+        if re.fullmatch(family.pattern, opcode):
+            of_warps = family.warp or handlers.means_warps(operands)
             _check_warp(writer, of_warps, native_warp=native_warp)
-            remark = special.remark or handlers.special_remark(operands)
-            return special.handler(writer, opcode, operands), remark, special.touches_memory
+            remark = family.remark or handlers.special_remark(operands)
+            return family.handler(writer, opcode, operands), remark, family.touches_memory
     raise writer.fail(UNKNOWN)
 
 

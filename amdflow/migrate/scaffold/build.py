@@ -16,7 +16,7 @@ from amdflow.errors import UsageError
 from amdflow.files import sha256_file, write_atomic, write_json
 from amdflow.migrate.build_flags import DEFAULT_STANDARD
 from amdflow.migrate.scaffold.check import Blocker, Checker, State, Verdict
-from amdflow.migrate.scaffold.extract import Library, needed, written
+from amdflow.migrate.scaffold.extract import ItemIndex, needed, written
 from amdflow.migrate.scaffold.flagged import Flagged, places_of
 from amdflow.migrate.scaffold.items import Part
 from amdflow.migrate.scaffold.launches import find_launch
@@ -50,14 +50,14 @@ class Builder:
     def __init__(
         self,
         published: Published,
-        library: Library,
+        items: ItemIndex,
         checker: Checker,
         output: Path,
         *,
         targets: Sequence[str],
         force: bool = False,
     ) -> None:
-        self._published, self._library, self._checker, self._output = published, library, checker, output
+        self._published, self._items, self._checker, self._output = published, items, checker, output
         self._targets, self._force = tuple(targets), force
         self._places = places_of(published.findings)
 
@@ -75,7 +75,7 @@ class Builder:
             return list(pool.map(one, zip(flagged, folders, strict=True)))
 
     def _one(self, flagged: Flagged, folder: Path) -> Scaffold:
-        draft = _Draft(self._published, self._library, flagged, folder, self._targets)
+        draft = _Draft(self._published, self._items, flagged, folder, self._targets)
         kept = not self._force and _is_edited(folder)
         verdict = self._checker.check(folder / draft.program_name, draft.flags) if kept else self._write(draft)
         state = _state(verdict, self._is_flagged)
@@ -89,7 +89,7 @@ class Builder:
         places = self._places.get(blocker.path, ())
         if line in places:
             return True
-        spans = [(target.item.line, target.function.last) for target in self._library.targets(blocker.path)]
+        spans = [(target.item.line, target.function.last) for target in self._items.targets(blocker.path)]
         return any(
             first <= blocker.line <= last and self._has_place(blocker.path, first, last) for first, last in spans
         )
@@ -129,9 +129,9 @@ class _Draft:
     """One scaffold's files."""
 
     def __init__(
-        self, published: Published, library: Library, flagged: Flagged, folder: Path, targets: Sequence[str]
+        self, published: Published, items: ItemIndex, flagged: Flagged, folder: Path, targets: Sequence[str]
     ) -> None:
-        self._published, self._library, self._targets = published, library, targets
+        self._published, self._items, self._targets = published, items, targets
         self.flagged, self.folder = flagged, folder
         self.signature = read_signature(flagged.target.function)
         self.program_name = f"{folder.name}.hip"
@@ -139,7 +139,7 @@ class _Draft:
     @cached_property
     def flags(self) -> list[str]:
         """Include folders relative to the scaffold, macros, standard."""
-        flags = self._published.flags(self._library.unit_of(self.flagged.file))
+        flags = self._published.flags(self._items.unit_of(self.flagged.file))
         own = self._published.flags(self.flagged.file)
         standard = flags.standard if flags.standard not in ("", *_OLD_STANDARDS) else DEFAULT_STANDARD
         folders = tuple(dict.fromkeys((*own.folders, *flags.folders)))
@@ -148,11 +148,11 @@ class _Draft:
 
     def beside_includes(self) -> list[Part]:
         """Items of the function's own file, its includes kept."""
-        return needed(self._library.parts(self.flagged.file), self.flagged.target)
+        return needed(self._items.parts(self.flagged.file), self.flagged.target)
 
     def across_includes(self) -> list[Part]:
         """Items of every file of the tree that the function's unit includes."""
-        return needed(self._library.flattened(self._library.unit_of(self.flagged.file)), self.flagged.target)
+        return needed(self._items.flattened(self._items.unit_of(self.flagged.file)), self.flagged.target)
 
     def write(self, parts: Sequence[Part], missing: Iterable[str]) -> None:
         """All files of the scaffold around these parts; includes in ``missing`` are left out."""

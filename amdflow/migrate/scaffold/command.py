@@ -12,7 +12,7 @@ from amdflow.files import portable
 from amdflow.migrate.linemap import LineMap
 from amdflow.migrate.scaffold.build import Builder, Scaffold, flagged_json, to_json
 from amdflow.migrate.scaffold.check import Checker, State
-from amdflow.migrate.scaffold.extract import Library
+from amdflow.migrate.scaffold.extract import ItemIndex
 from amdflow.migrate.scaffold.flagged import Flagged, find_flagged
 from amdflow.migrate.scaffold.published import Published, read_published
 from amdflow.migrate.text import counted
@@ -23,7 +23,7 @@ from amdflow.toolchain import Toolchain
 def list_flagged(manifest: Path, root: Path, wanted: str, terminal: Terminal) -> None:
     """Print the functions that need a person. Raises UsageError when no migration has been published."""
     published = read_published(manifest, root)
-    found = find_flagged(published, Library(published.texts, published.graph), wanted)
+    found = find_flagged(published, ItemIndex(published.texts, published.graph), wanted)
     terminal.data([flagged_json(flagged) for flagged in found])
     terminal.table(
         ("function", "where", "findings"),
@@ -51,10 +51,10 @@ def scaffold(
             hint="write them elsewhere: --output DIR",
         )
     rocm = toolchain.rocm()
-    library = Library(published.texts, published.graph)
-    flagged = find_flagged(published, library, wanted)
+    items = ItemIndex(published.texts, published.graph)
+    flagged = find_flagged(published, items, wanted)
     targets = published.manifest.targets
-    builder = Builder(published, library, Checker(rocm, targets), output, targets=targets, force=force)
+    builder = Builder(published, items, Checker(rocm, targets), output, targets=targets, force=force)
     with terminal.progress("scaffold", len(flagged), "functions") as bar:
         done = builder.all(flagged, jobs or os.cpu_count() or 1, lambda name: bar.update(1, note=name))
     _show(done, published, root, terminal)

@@ -24,7 +24,7 @@ class Target:
     item: Item
 
 
-class Library:
+class ItemIndex:
     """The items of the tree's files, each file read once."""
 
     def __init__(self, texts: Mapping[str, str], graph: IncludeGraph) -> None:

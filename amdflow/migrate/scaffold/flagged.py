@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from amdflow.errors import UsageError
 from amdflow.findings import Effort, Finding, Severity
-from amdflow.migrate.scaffold.extract import Library, Target
+from amdflow.migrate.scaffold.extract import ItemIndex, Target
 from amdflow.migrate.scaffold.published import Published
 
 _LONG = (Effort.HOURS, Effort.REDESIGN)
@@ -42,7 +42,7 @@ def needs_a_person(finding: Finding) -> bool:
     )
 
 
-def find_flagged(published: Published, library: Library, wanted: str = "") -> list[Flagged]:
+def find_flagged(published: Published, items: ItemIndex, wanted: str = "") -> list[Flagged]:
     """Functions with findings, by file and line.
 
     ``wanted`` narrows them to a rule (``AMF1107``), a function's name, a file or ``file:line``; a function, file or line
@@ -55,9 +55,7 @@ def find_flagged(published: Published, library: Library, wanted: str = "") -> li
         for name in published.texts
         if narrowed.file in ("", name) and (name in places or narrowed.asks_for(name, published.texts))
     ]
-    found = [
-        flagged for name in files for flagged in _in_file(published, library, name, places.get(name, {}), narrowed)
-    ]
+    found = [flagged for name in files for flagged in _in_file(published, items, name, places.get(name, {}), narrowed)]
     if wanted and not found:
         raise UsageError(
             f"no function fits {wanted!r}",
@@ -115,12 +113,11 @@ def _all_places(finding: Finding) -> Iterator[tuple[str, int]]:
 
 
 def _in_file(
-    published: Published, library: Library, name: str, places: Mapping[int, list[Finding]], wanted: _Wanted
+    published: Published, items: ItemIndex, name: str, places: Mapping[int, list[Finding]], wanted: _Wanted
 ) -> Iterator[Flagged]:
     lines = published.lines(name)
     spans = [
-        (target, lines.original(_head(target)), lines.original(target.function.last))
-        for target in library.targets(name)
+        (target, lines.original(_head(target)), lines.original(target.function.last)) for target in items.targets(name)
     ]
     inside: dict[int, list[Finding]] = defaultdict(list)
     for line, findings in places.items():

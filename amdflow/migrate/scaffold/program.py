@@ -67,14 +67,13 @@ class _Program:
         self.arguments = [self._argument(parameter) for parameter in signature.parameters]
 
     def _argument(self, parameter: Parameter) -> _Argument:
-        is_kernel = self.signature.where is Where.KERNEL
         element = "unsigned char" if parameter.type == "void" else parameter.type
         if parameter.is_pointer:
             return _Argument(parameter, element)
-        group = next((value for pattern, value in _GROUPS if pattern.search(parameter.type)), "")
-        if group and not is_kernel:
-            found = next(match for pattern, _ in _GROUPS if (match := pattern.search(parameter.type)))
-            return _Argument(parameter, "", found.expand(group) if "\\1" in group else group)
+        groups = (match.expand(value) for pattern, value in _GROUPS if (match := pattern.search(parameter.type)))
+        group = next(groups, "")
+        if group and self.signature.where is not Where.KERNEL:
+            return _Argument(parameter, "", group)
         if self.signature.where is Where.DEVICE:
             return _Argument(parameter, element)
         return _Argument(parameter, "", parameter.name)

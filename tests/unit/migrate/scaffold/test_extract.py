@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from amdflow.migrate.include_graph import IncludeGraph
-from amdflow.migrate.scaffold.extract import Library, Target, needed, origins, written
+from amdflow.migrate.scaffold.extract import ItemIndex, Target, needed, origins, written
 from amdflow.migrate.scaffold.items import Includes, Item, read_items
 from amdflow.migrate.scan import Entry, classify
 from amdflow.migrate.syntax import Source
@@ -46,14 +46,14 @@ FILES = {
 }
 
 
-def library(files: dict[str, str] = FILES) -> Library:
+def items(files: dict[str, str] = FILES) -> ItemIndex:
     root = Path("/tree")
     entries = [Entry(name, root / name, classify(name), len(text)) for name, text in files.items()]
-    return Library(files, IncludeGraph(entries, files, root, lambda _path: ()))
+    return ItemIndex(files, IncludeGraph(entries, files, root, lambda _path: ()))
 
 
 def target(name: str, file: str = "src/unit.cu", index: int = 0) -> Target:
-    return [found for found in library().targets(file) if found.function.name == name][index]
+    return [found for found in items().targets(file) if found.function.name == name][index]
 
 
 def names(parts: object) -> list[str]:
@@ -62,7 +62,7 @@ def names(parts: object) -> list[str]:
 
 
 def test_only_what_a_function_needs_comes_along() -> None:
-    parts = needed(library().parts("src/unit.cu"), target("scale"))
+    parts = needed(items().parts("src/unit.cu"), target("scale"))
     assert names(parts) == ["WIDTH", "Shape", "doubled", "scale", "scale"]
     assert [part.path for part in parts if isinstance(part, Includes)] == [
         "hip/hip_runtime.h",
@@ -72,30 +72,30 @@ def test_only_what_a_function_needs_comes_along() -> None:
 
 
 def test_items_of_included_files_replace_the_includes_of_the_tree() -> None:
-    parts = needed(library().flattened("src/unit.cu"), target("scale"))
+    parts = needed(items().flattened("src/unit.cu"), target("scale"))
     assert names(parts) == ["stepped", "WIDTH", "Shape", "doubled", "scale", "scale"]
     assert [part.path for part in parts if isinstance(part, Includes)] == ["hip/hip_runtime.h"]
 
 
 def test_a_file_included_in_a_namespace_keeps_that_place() -> None:
-    unit = library().unit_of("src/inside.inl")
+    unit = items().unit_of("src/inside.inl")
     assert unit == "src/unit.cu"
     wanted = target("inner", "src/inside.inl")
     inner = next(
-        part for part in needed(library().flattened(unit), wanted) if isinstance(part, Item) and "inner" in part.names
+        part for part in needed(items().flattened(unit), wanted) if isinstance(part, Item) and "inner" in part.names
     )
     assert inner.scopes == ("namespace ops {",)
-    assert "WIDTH" in names(needed(library().flattened(unit), wanted))
+    assert "WIDTH" in names(needed(items().flattened(unit), wanted))
 
 
 def test_branches_keep_their_conditions_and_a_guard_is_none() -> None:
-    parts = needed(library().flattened("src/unit.cu"), target("scale"))
+    parts = needed(items().flattened("src/unit.cu"), target("scale"))
     conditions = [part.conditions for part in parts if isinstance(part, Item)]
     assert conditions == [(), (), (), (), ("(WIDTH > 32)",), ("!(WIDTH > 32)",)]
 
 
 def test_a_member_function_brings_its_class_and_lines_stay_known() -> None:
-    parts = needed(library().parts("src/unit.cu"), target("Box::area"))
+    parts = needed(items().parts("src/unit.cu"), target("Box::area"))
     assert names(parts) == ["WIDTH", "Box", "area"]
     text = written(parts, target("Box::area"))
     lines = text.split("\n")
@@ -109,7 +109,7 @@ def test_a_member_function_brings_its_class_and_lines_stay_known() -> None:
 
 def test_a_member_defined_in_its_class_is_marked_inside_it() -> None:
     wanted = target("size")
-    text = written(needed(library().parts("src/unit.cu"), wanted), wanted)
+    text = written(needed(items().parts("src/unit.cu"), wanted), wanted)
     rows = origins(text)
     own = [line.strip() for line, origin in zip(text.split("\n"), rows, strict=True) if origin and origin.own]
     assert own == ["__device__ int size() const { return depth * WIDTH; }"]
@@ -119,7 +119,7 @@ def test_a_member_defined_in_its_class_is_marked_inside_it() -> None:
 
 
 def test_what_the_compiler_did_not_find_becomes_a_comment_and_scopes_close() -> None:
-    parts = needed(library().parts("src/unit.cu"), target("scale"))
+    parts = needed(items().parts("src/unit.cu"), target("scale"))
     text = written(parts, target("scale"), {"steps.cuh"})
     assert '// not found by the compiler: "steps.cuh"' in text
     assert '#include "steps.cuh"' not in text
@@ -144,7 +144,7 @@ def test_declarations_are_known_by_all_their_names() -> None:
 
 def test_a_main_gets_another_name_and_keeps_its_lines() -> None:
     files = {"main.cu": "int one() { return 1; }\nint main() {\n  return one();\n}\n"}
-    whole = library(files)
+    whole = items(files)
     wanted = whole.targets("main.cu")[1]
     text = written(needed(whole.parts("main.cu"), wanted), wanted)
     assert "#define main program_main\n// >>>> yours to work on: main, from main.cu:2" in text
