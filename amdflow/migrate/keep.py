@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from amdflow.migrate import lexer
-from amdflow.migrate.text import line_starts
+from amdflow.migrate.text import line_starts, splice
 
 _WORD = "amdflow:"
 _MARKER = re.compile(r"(?://|/\*|#)[ \t]*amdflow:[ \t]*(?P<word>keep|end)\b")
@@ -54,11 +54,8 @@ class Kept:
     @cached_property
     def blanked(self) -> str:
         """The same text, offsets and lines unchanged, with spaces in the regions."""
-        parts, at = [], 0
-        for region in self.regions:
-            parts += [self.text[at : region.start], _INK.sub(" ", self.text[region.start : region.end])]
-            at = region.end
-        return "".join((*parts, self.text[at:]))
+        spans = ((region.start, region.end) for region in self.regions)
+        return splice(self.text, ((start, end, _INK.sub(" ", self.text[start:end])) for start, end in spans))
 
 
 def find(text: str, *, build_file: bool = False) -> Kept:
@@ -98,11 +95,8 @@ def restore(original: Kept, changed: str, *, build_file: bool = False) -> str | 
     found = find(changed, build_file=build_file)
     if len(found.regions) != len(original.regions):
         return None
-    parts, at = [], 0
-    for old, new in zip(original.regions, found.regions, strict=True):
-        parts += [changed[at : new.start], original.text[old.start : old.end]]
-        at = new.end
-    return "".join((*parts, changed[at:]))
+    pairs = zip(original.regions, found.regions, strict=True)
+    return splice(changed, ((new.start, new.end, original.text[old.start : old.end]) for old, new in pairs))
 
 
 def _markers(text: str, *, build_file: bool) -> Iterator[tuple[str, re.Match[str]]]:

@@ -21,6 +21,8 @@ _BLANKED = re.compile(
 )
 _BY_MACRO = re.compile(r"^[ \t]*#[ \t]*include[ \t]+([^\W\d]\w*)[ \t]*$", re.MULTILINE)
 _MACRO_PATH = re.compile(r"^([ \t]*#[ \t]*define[ \t]+)([^\W\d]\w*)([ \t]+)([<\"])([^>\"\n]+)([>\"])", re.MULTILINE)
+CONDITIONAL = re.compile(r"^[ \t]*#[ \t]*(if|ifdef|ifndef|elif|else|endif)\b((?:[^\\\n]|\\\r?\n)*)", re.MULTILINE)
+"""A preprocessor conditional in masked text: its word, and the rest of it with continued lines."""
 _NOT_NEWLINE = re.compile(r"[^\n]")
 
 

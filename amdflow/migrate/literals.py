@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 
 from amdflow.migrate import lexer
+from amdflow.migrate.text import splice
 
 _LURE = re.compile(r"cu(?=[A-Za-z])")
 _FILE_NAME = re.compile(r'[\w/]\.(?:h|hpp|hh|hxx|c|cc|cpp|cu|cuh|inl|inc)"$')
@@ -19,14 +20,12 @@ def protect(text: str) -> str:
 
     File names stay as they are: one may be included through a macro.
     """
-    parts: list[str] = []
-    at = 0
-    for start, end in lexer.strings(text) if "cu" in text else ():
-        literal = text[start:end]
-        if _LURE.search(literal) and not _FILE_NAME.search(literal):
-            parts += [text[at:start], _LURE.sub("cv", literal)]
-            at = end
-    return "".join((*parts, text[at:])) if parts else text
+    if "cu" not in text:
+        return text
+    literals = ((start, end, text[start:end]) for start, end in lexer.strings(text))
+    return splice(
+        text, ((start, end, _LURE.sub("cv", old)) for start, end, old in literals if not _FILE_NAME.search(old))
+    )
 
 
 def restore(original: str, translated: str) -> str | None:
@@ -35,9 +34,4 @@ def restore(original: str, translated: str) -> str | None:
     literals = [original[start:end] for start, end in lexer.strings(original)]
     if len(places) != len(literals):
         return None
-    parts: list[str] = []
-    at = 0
-    for (start, end), literal in zip(places, literals, strict=True):
-        parts += [translated[at:start], literal]
-        at = end
-    return "".join((*parts, translated[at:]))
+    return splice(translated, ((start, end, old) for (start, end), old in zip(places, literals, strict=True)))

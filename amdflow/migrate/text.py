@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 _SNIFF_BYTES = 8192
 
 
@@ -43,6 +45,15 @@ def line_ending(text: str) -> str:
 def with_line_ending(text: str, ending: str) -> str:
     """Lines that a tool added with a bare newline get the file's own ending."""
     return text if ending == "\n" else text.replace("\r\n", "\n").replace("\n", "\r\n")
+
+
+def splice(text: str, pieces: Iterable[tuple[int, int, str]]) -> str:
+    """The text with new text in place of pieces of it (start, end, new), which are in order and do not overlap."""
+    parts, at = [], 0
+    for start, end, new in pieces:
+        parts += [text[at:start], new]
+        at = end
+    return "".join((*parts, text[at:]))
 
 
 def line_starts(text: str) -> list[int]:

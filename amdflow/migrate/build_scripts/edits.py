@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from amdflow.migrate.fixes import Applied
 from amdflow.migrate.linemap import LineMap
+from amdflow.migrate.text import splice
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,11 +49,7 @@ def disjoint(edits: Iterable[ScriptEdit]) -> list[ScriptEdit]:
 
 def rewritten(text: str, edits: Iterable[ScriptEdit]) -> str:
     """The text with the edits made."""
-    parts, at = [], 0
-    for edit in disjoint(edits):
-        parts += [text[at : edit.start], edit.text]
-        at = edit.end
-    return "".join((*parts, text[at:]))
+    return splice(text, ((edit.start, edit.end, edit.text) for edit in disjoint(edits)))
 
 
 def convert_with(text: str, edits: Iterable[ScriptEdit]) -> Converted:

@@ -9,6 +9,7 @@ import re
 
 from amdflow.migrate import lexer
 from amdflow.migrate.fixes import Applied, Change, Draft
+from amdflow.migrate.text import splice
 
 RULE = "AMF1025"
 _COUNTERPART = {"__CUDACC__": "__HIPCC__", "__NVCC__": "__HIPCC__", "__CUDA_ARCH__": "__HIP_DEVICE_COMPILE__"}
@@ -25,21 +26,19 @@ def extend_compiler_conditions(draft: Draft) -> Change:
         return Change(text)
     masked = lexer.mask(text)
     applied: list[Applied] = []
-    parts: list[str] = []
-    at = 0
+    pieces: list[tuple[int, int, str]] = []
     for match in _CONDITION.finditer(masked):
         written = text[match.start() : match.end()]
         if "__HIP" in written or "HIPCC" in written or _is_guard(masked, match):
             continue
         new = _extend(written)
         if new != written:
-            parts += [text[at : match.start()], new]
-            at = match.end()
+            pieces.append((*match.span(), new))
             line = text.count("\n", 0, match.start()) + 1
             applied.append(
                 Applied(RULE, line, f"{' '.join(match.group().split())} also holds for the HIP compiler now")
             )
-    return Change("".join((*parts, text[at:])), applied)
+    return Change(splice(text, pieces), applied)
 
 
 def _extend(condition: str) -> str:

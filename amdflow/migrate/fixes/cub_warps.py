@@ -9,7 +9,7 @@ from amdflow.migrate.compat import include_path
 from amdflow.migrate.fixes import Applied, Change, Draft, insert_include
 from amdflow.migrate.fixes.logical_warps import RULE
 from amdflow.migrate.lexer import mask
-from amdflow.migrate.text import line_starts
+from amdflow.migrate.text import line_starts, splice
 
 _WIDTH_AT = {
     "WarpReduce": ("32",),
@@ -53,12 +53,7 @@ def write_out_warp_widths(draft: Draft) -> Change:
         return Change(draft.text)
     edits.sort()
     starts = line_starts(draft.text)
-    parts: list[str] = []
-    at = 0
-    for start, end, new in edits:
-        parts += [draft.text[at:start], new]
-        at = end
-    text = "".join((*parts, draft.text[at:]))
+    text = splice(draft.text, edits)
     include = f'#include "{include_path(draft.name, "warp.h")}"'
     if lanes and include not in text:
         text = insert_include(text, include, before=lanes[0][0])

@@ -12,7 +12,7 @@ from amdflow.migrate.ptx.statement import AsmStatement, NotUnderstood, asm_state
 from amdflow.migrate.ptx.table import COPY
 from amdflow.migrate.ptx.translate import Rewritten, translate
 from amdflow.migrate.syntax import Source, enclosing_function, text_of
-from amdflow.migrate.text import line_starts
+from amdflow.migrate.text import line_starts, splice
 
 RULE, STAGED_COPY, DIFFERS = "AMF1031", "AMF1215", "AMF1216"
 HEADER = "ptx.h"
@@ -27,9 +27,8 @@ def rewrite_ptx(draft: Draft) -> Change:
     native = draft.context.native_warps or draft.name in draft.context.wave_aware
     source: Source | None = None
     starts = line_starts(text)
-    parts: list[str] = []
+    pieces: list[tuple[int, int, str]] = []
     applied: list[Applied] = []
-    at = first = 0
     for statement in asm_statements(text):
         if _WRAPPED.search(text[max(statement.start - 40, 0) : statement.start]):
             continue
@@ -43,15 +42,13 @@ def rewrite_ptx(draft: Draft) -> Change:
             written = translate(statement, native_warp=native, in_kernel=in_kernel)
         except NotUnderstood:
             continue
-        first = first or statement.start
-        parts += [text[at : statement.start], f"{_MACRO}({text[statement.start : statement.end]}, {written.code})"]
-        at = statement.end
+        new = f"{_MACRO}({text[statement.start : statement.end]}, {written.code})"
+        pieces.append((statement.start, statement.end, new))
         applied += _said(statement, written, bisect_right(starts, statement.start))
     if not applied:
         return Change(text)
     include = f'#include "{include_path(draft.name, HEADER)}"'
-    new = "".join((*parts, text[at:]))
-    return Change(insert_include(new, include, before=first), applied, frozenset({HEADER}))
+    return Change(insert_include(splice(text, pieces), include, before=pieces[0][0]), applied, frozenset({HEADER}))
 
 
 def _said(statement: AsmStatement, written: Rewritten, line: int) -> list[Applied]:

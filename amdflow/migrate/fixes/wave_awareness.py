@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping
 
+from amdflow.migrate.lexer import CONDITIONAL
+
 _WARP = re.compile(
     r"\b__(?:shfl|ballot|any(?:_sync)?\b|all(?:_sync)?\b|activemask|match_|reduce_\w+_sync|syncwarp)"
     r"|[wW]arp_?[sS]ize|WARP_?SIZE|[wW]ave(?:front)?_?[sS]ize|WAVE(?:FRONT)?_?SIZE"
@@ -29,7 +31,6 @@ _HINTS = (
 """Parts of the names above and below, for a first look that costs little."""
 _HIP_HINTS = ("HIP", "HCC", "ROCM", "AMD", "gfx", "hip/")
 _HIP_NAME = r"(?:\w*_)?(?:HIP|HIPCC|HCC|ROCM|AMDGCN|AMDGPU|AMD|gfx\d\w*)(?:_\w*)?"
-_DIRECTIVE = re.compile(r"^[ \t]*#[ \t]*(if|ifdef|ifndef|elif|else|endif)\b((?:[^\\\n]|\\\r?\n)*)", re.MULTILINE)
 _HIP = re.compile(rf"\b{_HIP_NAME}\b")
 _EITHER = re.compile(r"\b\w*(?:CUDA|NVCC|NVIDIA)\w*\b")
 _WIDE = re.compile(
@@ -78,7 +79,7 @@ def _tells(text: str, mask: Callable[[str], str]) -> bool:
 def _has_hip_branch(masked: str) -> bool:
     """Whether a conditional that asks for HIP holds something about warps, in whichever branch."""
     open_blocks: list[tuple[int, bool]] = []
-    for match in _DIRECTIVE.finditer(masked):
+    for match in CONDITIONAL.finditer(masked):
         kind, condition = match.groups()
         if kind in ("if", "ifdef", "ifndef"):
             open_blocks.append((match.end(), _asks_for_hip(condition)))

@@ -10,8 +10,9 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
+from amdflow.migrate.lexer import CONDITIONAL
+
 Value = int | None
-_DIRECTIVE = re.compile(r"^[ \t]*#[ \t]*(if|ifdef|ifndef|elif|else|endif)\b((?:[^\\\n]|\\\r?\n)*)", re.MULTILINE)
 _ABSENT = re.compile(r"__CUDA_ARCH\w*__|CUDA_VERSION|CUDART_VERSION|__CUDA_API_VERSION|__CUDACC_VER_\w+__")
 """Macros of CUDA's versions and architectures: never defined for AMD."""
 _PRESENT = frozenset({"__HIP__", "__HIPCC__", "__HIP_PLATFORM_AMD__", "__HIP_DEVICE_COMPILE__", "__AMDGCN__"})
@@ -45,7 +46,7 @@ def branches(masked: str) -> list[Branch]:
     """Every branch of every ``#if`` in the text (comments and strings blanked), in the order in which they end."""
     open_groups: list[_Group] = []
     done: list[Branch] = []
-    for match in _DIRECTIVE.finditer(masked) if "#" in masked else ():
+    for match in CONDITIONAL.finditer(masked) if "#" in masked else ():
         word, condition = match.group(1), " ".join(match.group(2).replace("\\", " ").split())
         if word in ("elif", "else", "endif"):
             if not open_groups:
@@ -91,7 +92,7 @@ def comes_out_otherwise(directive: str, own: Collection[str] = ()) -> bool:
     """
     if own and not set(_ABSENT.findall(directive)) - set(own):
         return False
-    match = _DIRECTIVE.match(directive)
+    match = CONDITIONAL.match(directive)
     condition = " ".join(match.group(2).replace("\\", " ").split()) if match else ""
     if match is None or match.group(1) not in ("if", "elif") or not _ABSENT.search(condition):
         return True
@@ -109,7 +110,7 @@ def holds_no_meaning(text: str, masked: str, end: int) -> bool:
 
     It holds includes only, whose lack the compiler reports, or full specializations, for which the general template stands in.
     """
-    following = _DIRECTIVE.search(masked, end)
+    following = CONDITIONAL.search(masked, end)
     if following is None or following.group(1) != "endif":
         return False
     left = _INCLUDE_LINE.sub("", masked[end : following.start()]).strip()
