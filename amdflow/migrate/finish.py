@@ -11,6 +11,7 @@ from amdflow.migrate.fixes import Applied, Draft, Fix, FixContext
 from amdflow.migrate.fixes.compat_headers import use_compat_headers
 from amdflow.migrate.fixes.compiler_macros import extend_compiler_conditions
 from amdflow.migrate.fixes.cub_warps import write_out_warp_widths
+from amdflow.migrate.fixes.fragments import bring_fragment_headers
 from amdflow.migrate.fixes.inline_ptx import rewrite_ptx
 from amdflow.migrate.fixes.lane_masks import widen_lane_masks
 from amdflow.migrate.fixes.logical_warps import RULE as LOGICAL_WARPS
@@ -25,6 +26,7 @@ FIXES: tuple[Fix, ...] = (
     use_compat_headers,
     use_logical_warps,
     write_out_warp_widths,
+    bring_fragment_headers,
     extend_compiler_conditions,
     widen_lane_masks,
     add_math_header,

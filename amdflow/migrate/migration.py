@@ -23,8 +23,9 @@ from amdflow.migrate.figures import Figures
 from amdflow.migrate.finish import Finished, finish
 from amdflow.migrate.fixes import FixContext
 from amdflow.migrate.fixes.compat_headers import defined_names
+from amdflow.migrate.fixes.fragments import needs_of_fragments
 from amdflow.migrate.fixes.lane_masks import find_mask_names
-from amdflow.migrate.fixes.logical_warps import needs_of_fragments, own_warp_functions
+from amdflow.migrate.fixes.logical_warps import own_warp_functions
 from amdflow.migrate.fixes.wave_awareness import wave_aware_files
 from amdflow.migrate.hipify import Hipify
 from amdflow.migrate.include_graph import Digests, IncludeGraph
@@ -203,8 +204,7 @@ class Migration:
             native_warps=native,
             wave_aware=aware,
         )
-        needs = {} if native else needs_of_fragments(self.texts, self.graph.resolved, context)
-        return replace(context, fragment_needs=needs)
+        return replace(context, fragment_needs=needs_of_fragments(self.texts, self.graph.resolved, context))
 
     def _write(self, finished: Mapping[str, Finished]) -> None:
         """The output tree: translated files, all others byte for byte, links as links; modes kept."""

@@ -83,22 +83,29 @@ def apply_edits(data: bytes, edits: Sequence[Edit]) -> bytes:
 
 
 def insert_include(text: str, *directives: str, before: int | None = None) -> str:
-    """Behind the last include that stands at the top level of the file (and ``before`` this offset), else at its start."""
+    """Behind the last include that stands at the top level of the file (and ``before`` this offset), else at its start.
+
+    Inside braces (a namespace, ``extern "C"``, a table) or a conditional is not the top level.
+    """
     ending = line_ending(text)
-    depth, at = 0, 0
+    braces, at = 0, 0
+    outside: list[int] = []
     masked = lexer.mask(text)
     includes = {
         text.rfind("\n", 0, found.start) + 1: text.find("\n", found.start) + 1 for found in lexer.includes(text)
     }
     offset = 0
     for line in masked.split("\n"):
-        word = line.lstrip().lstrip("#").lstrip()
-        if line.lstrip().startswith("#") and word.startswith("if"):
-            depth += 1
-        elif line.lstrip().startswith("#") and word.startswith("endif"):
-            depth -= 1
-        if offset in includes and depth == 0 and (before is None or offset < before):
+        word = line.lstrip().lstrip("#").lstrip() if line.lstrip().startswith("#") else ""
+        if word.startswith("if"):
+            outside.append(braces)
+        elif word.startswith("endif"):
+            outside = outside[:-1]
+        elif word.startswith("el"):
+            braces = outside[-1] if outside else braces
+        elif offset in includes and not outside and braces <= 0 and (before is None or offset < before):
             at = includes[offset] or len(text)
+        braces += line.count("{") - line.count("}")
         offset += len(line) + 1
     block = "".join(f"{directive}{ending}" for directive in directives)
     if at == 0 and text.startswith("\ufeff"):

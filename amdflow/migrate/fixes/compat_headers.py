@@ -44,7 +44,9 @@ def use_compat_headers(draft: Draft) -> Change:
     new = re.sub(rf"<({re.escape(include_path(draft.name, ''))}\w+\.h)>", r'"\1"', new) if included else new
     missing = [header for header in wanted if header not in included]
     if missing:
-        new = insert_include(new, *(f'#include "{include_path(draft.name, header)}"' for header in missing))
+        first = line_starts(new)[min(wanted[header] for header in missing) - 1]
+        directives = (f'#include "{include_path(draft.name, header)}"' for header in missing)
+        new = insert_include(new, *directives, before=first)
     lines.extend(
         Applied(RULE, bisect_right(starts, found.start), f"uses {found.path}: this ROCm lacks it")
         for found in (lexer.includes(text) if included else ())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 
 from amdflow.migrate.compat import FOLDER, include_path
@@ -18,9 +18,9 @@ from amdflow.migrate.fixes.warp_size import (
     is_unclear,
     properties,
 )
-from amdflow.migrate.lexer import includes, mask
+from amdflow.migrate.lexer import mask
 from amdflow.migrate.syntax import Source
-from amdflow.migrate.text import line_starts
+from amdflow.migrate.text import line_starts, splice
 
 RULE, LEFT_ALONE, HARDWARE_WIDTH = "AMF1026", "AMF1027", "AMF1028"
 OWN_MEMBER = f".{SIZE}"
@@ -59,9 +59,6 @@ _MACRO = re.compile(
 )
 _CALL = re.compile(r"\(*\s*(__\w+?)(_sync)?\s*\((.*)\)\s*\)*", re.DOTALL)
 _ALL_LANES = re.compile(r"(?i:0xf{8}u?|~0u?|-1|\w*full\w*|__activemask\(\)|\w*all\w*)")
-_GUARD = re.compile(
-    r"^[ \t]*#[ \t]*(?:pragma[ \t]+once|ifndef[ \t]+(\w+)\s*\n\s*#[ \t]*define[ \t]+\1\b)", re.MULTILINE
-)
 _MEMBER = re.compile(rf"(?:\.|->)\s*({SIZE})\b")
 _ATTRIBUTE = re.compile(r"\bhipDeviceAttributeWarpSize\b")
 _QUERY = re.compile(r"\bhipDeviceGetAttribute(?=\s*\(\s*[^;{}()]*,\s*hipDeviceAttributeWarpSize\s*,)")
@@ -113,8 +110,7 @@ def _names_warps(text: str) -> bool:
 
 def use_logical_warps(draft: Draft) -> Change:
     """Send warp functions and the warp size to the compatibility library."""
-    needs = draft.context.fragment_needs.get(draft.name, frozenset())
-    if draft.context.native_warps or not (needs or _names_warps(draft.text) or _ATTRIBUTE.search(draft.text)):
+    if draft.context.native_warps or not (_names_warps(draft.text) or _ATTRIBUTE.search(draft.text)):
         return Change(draft.text)
     masked = mask(draft.text)
     if draft.name in draft.context.wave_aware:
@@ -126,51 +122,15 @@ def use_logical_warps(draft: Draft) -> Change:
         Applied(HARDWARE_WIDTH, bisect_right(starts, at), "hipDeviceAttributeWarpSize") for at in _open_queries(masked)
     ]
     applied += [Applied(HARDWARE_WIDTH, bisect_right(starts, at), SIZE) for at in _unclear_reads(draft, masked)]
-    if not uses and not needs:
+    if not uses:
         return Change(draft.text, applied)
-    parts: list[str] = []
-    at = 0
-    for use in uses:
-        parts += [draft.text[at : use.start], use.new]
-        at = use.end
-    text = "".join((*parts, draft.text[at:]))
-    headers = {use.header for use in uses} | needs
+    text = splice(draft.text, ((use.start, use.end, use.new) for use in uses))
+    headers = {use.header for use in uses}
     headers -= {_SIZE_HEADER} if _HEADER in headers else set()
-    quoted = [starts[bisect_right(starts, found.start) - 1] for found in includes(draft.text) if found.quoted]
-    first = min([use.start for use in uses[:1]] + (quoted[:1] if needs else []), default=None)
     text = insert_include(
-        text, *(f'#include "{include_path(draft.name, name)}"' for name in sorted(headers)), before=first
+        text, *(f'#include "{include_path(draft.name, name)}"' for name in sorted(headers)), before=uses[0].start
     )
     return Change(text, applied, frozenset(headers))
-
-
-def needs_of_fragments(
-    texts: Mapping[str, str], resolved: Mapping[str, Mapping[str, str]], context: FixContext
-) -> dict[str, frozenset[str]]:
-    """Compatibility headers that files have to include for the fragments that they include (``FixContext.fragment_needs``).
-
-    A fragment is a file without a guard and without ``<>`` includes: it may be included where no header must be, in a namespace.
-    ``resolved`` has each file's includes: path as written -> file of the tree.
-    """
-    needs: dict[str, frozenset[str]] = {}
-    pending = [
-        (name, frozenset(use.header for use in _uses(Draft(name, text, False, context), mask(text))))
-        for name, text in texts.items()
-        if name not in context.wave_aware and _names_warps(text) and _is_fragment(text)
-    ]
-    while pending:
-        fragment, headers = pending.pop()
-        for name in (name for name, paths in resolved.items() if fragment in paths.values()):
-            known = needs.get(name, frozenset())
-            if not headers <= known:
-                needs[name] = known | headers
-                if _is_fragment(texts.get(name, "")):
-                    pending.append((name, headers))
-    return needs
-
-
-def _is_fragment(text: str) -> bool:
-    return not (_GUARD.search(text) or any(not found.quoted for found in includes(text)))
 
 
 def _said(use: _Use) -> str:

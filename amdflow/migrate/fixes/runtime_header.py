@@ -46,6 +46,6 @@ def add_math_header(draft: Draft) -> Change:
         return Change(text)
     line = text.count("\n", 0, call.start()) + 1
     return Change(
-        insert_include(text, f"#include <{_MATH}>"),
+        insert_include(text, f"#include <{_MATH}>", before=call.start()),
         [Applied(RULE, line, "added math.h, which nvcc includes by itself")],
     )

@@ -12,13 +12,13 @@ from amdflow.migrate.compat import header, with_dependencies
 from amdflow.migrate.finish import FIXES
 from amdflow.migrate.fixes import Applied, Draft, FixContext
 from amdflow.migrate.fixes.cub_warps import write_out_warp_widths
+from amdflow.migrate.fixes.fragments import bring_fragment_headers, needs_of_fragments
 from amdflow.migrate.fixes.lane_masks import find_mask_names
 from amdflow.migrate.fixes.logical_warps import (
     HARDWARE_WIDTH,
     LEFT_ALONE,
     RULE,
     keeps_warps,
-    needs_of_fragments,
     own_warp_functions,
     use_logical_warps,
 )
@@ -26,6 +26,8 @@ from amdflow.migrate.fixes.wave_awareness import wave_aware_files
 from amdflow.migrate.hazards import WHOLE_FILE, settle
 from amdflow.migrate.lexer import mask
 from amdflow.migrate.rules.catalogue import load_catalogue
+
+STAND_INS = load_catalogue(shipped("migration").parent).supplement.stand_ins
 
 
 def use(text: str, context: FixContext | None = None, name: str = "a.cu") -> tuple[str, list[Applied]]:
@@ -156,16 +158,44 @@ def test_what_includes_a_fragment_brings_its_headers() -> None:
     files = {
         "a.cu": '#include <vector>\n#include "guarded.h"\nnamespace n {\n#include "outer.inl"\n}\n',
         "outer.inl": '// for the inside of a namespace\n#include "inner.inl"\n',
-        "inner.inl": "__device__ int g(int v) { return __any(v); }\n",
+        "inner.inl": "__device__ int g(int v) { __nanosleep(1); return __any(v); }\n",
         "guarded.h": "#pragma once\ninline int h(int v) { return __any(v); }\n",
     }
     resolved = {"a.cu": {"outer.inl": "outer.inl", "guarded.h": "guarded.h"}, "outer.inl": {"inner.inl": "inner.inl"}}
-    needs = needs_of_fragments(files, resolved, FixContext())
-    assert needs == {"a.cu": {"warp.h"}, "outer.inl": {"warp.h"}}
-    text, applied = use(files["a.cu"], FixContext(fragment_needs=needs))
-    assert text.startswith('#include <vector>\n#include "amdflow_compat/warp.h"\n#include "guarded.h"\n')
-    assert applied == []
-    assert use(files["inner.inl"], name="inner.inl")[0].startswith('#include "amdflow_compat/warp.h"\n')
+    needs = needs_of_fragments(files, resolved, FixContext(stand_ins=STAND_INS))
+    headers = {"warp.h", "device_functions.h"}
+    assert needs == {"a.cu": headers, "outer.inl": headers}
+    brought = '#include "amdflow_compat/device_functions.h"\n#include "amdflow_compat/warp.h"\n'
+    change = bring_fragment_headers(Draft("a.cu", files["a.cu"], True, FixContext(fragment_needs=needs)))
+    assert change.text.startswith(f'#include <vector>\n{brought}#include "guarded.h"\n')
+    assert change.compat == headers
+    again = bring_fragment_headers(Draft("a.cu", change.text, True, FixContext(fragment_needs=needs)))
+    assert again.text == change.text
+
+
+@pytest.mark.parametrize(
+    "nested",
+    [
+        'extern "C" {\n#include "c.h"\n}\n',
+        'int table[] = {\n#include "t.inc"\n};\n',
+        'namespace n {\n#include "n.h"\n}\n',
+    ],
+)
+@pytest.mark.parametrize(
+    "use_of", ["__any(1)", "__nanosleep(1)", 'asm("mov.u32 %0, %laneid;" : "=r"(x))', "isnan(1.0)"]
+)
+def test_headers_come_behind_the_last_include_outside_of_braces_before_the_use(nested: str, use_of: str) -> None:
+    text = f'#include <a.h>\n{nested}inline void f(unsigned x) {{ {use_of}; }}\n#include "late.inl"\n'
+    for fix in FIXES:
+        text = fix(Draft("a.cuh", text, False, FixContext(stand_ins=STAND_INS))).text
+    assert text.startswith("#include <a.h>\n#include ")
+    assert nested in text
+    assert text.endswith('}\n#include "late.inl"\n')
+
+
+def test_branches_of_a_conditional_count_braces_once() -> None:
+    text = "#ifdef A\nvoid f() {\n#else\nvoid g() {\n#endif\n}\n#include <b.h>\nint h() { return __any(1); }\n"
+    assert '#include <b.h>\n#include "amdflow_compat/warp.h"\n' in use(text)[0]
 
 
 def test_a_host_file_gets_no_more_than_the_size() -> None:
