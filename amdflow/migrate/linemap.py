@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 _WORD = re.compile(r"\w+")
 _INCLUDE = re.compile(r"\s*#\s*include\b")
+_INCLUDED = "#include"
 _LOOK_AHEAD = 12
 
 
@@ -40,7 +41,7 @@ class LineMap:
 
 def _skeleton(line: str) -> str:
     """What translation leaves alone: everything but names, numbers and include paths."""
-    return "#include" if _INCLUDE.match(line) else _WORD.sub("w", line.strip())
+    return _INCLUDED if _INCLUDE.match(line) else _WORD.sub("w", line.strip())
 
 
 def _align(old: list[str], new: list[str]) -> list[int]:
@@ -49,8 +50,9 @@ def _align(old: list[str], new: list[str]) -> list[int]:
     for index, line in enumerate(new):
         if at < len(old) and old[at] == line:
             at += 1
-        else:
+        elif line != _INCLUDED or _INCLUDED in old[at : at + _LOOK_AHEAD]:
             at = _resume(old, new, at, index)
+        # else an include that was added: no line becomes one
         result.append(max(at, 1))
     return result
 

@@ -35,3 +35,12 @@ def test_cost_stays_linear_where_nothing_fits() -> None:
         "\n".join(f"b{'[' * (n % 5)}" for n in range(20_001)),
     )
     assert LineMap(old, new).original(20_001) <= 20_000
+
+
+def test_added_includes_take_no_line_where_the_next_is_rewritten() -> None:
+    old = "#include <a.h>\nint f() { asm(1); }\nint g() { asm(2); }\nint h();\n"
+    new = '#include <a.h>\n#include "x.h"\n#include "y.h"\nint f() { M(asm(1), p()); }\nint g() { M(asm(2), q()); }\nint h();\n'
+    lines = LineMap(old, new)
+    assert [lines.original(line) for line in range(1, 7)] == [1, 1, 1, 2, 3, 4]
+    lines = LineMap("int f() { asm(1); }\n", '#include "x.h"\n#include "y.h"\nint f() { M(asm(1), p()); }\n')
+    assert [lines.original(line) for line in (1, 2, 3)] == [1, 1, 1]
