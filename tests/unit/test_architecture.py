@@ -14,9 +14,11 @@ SOURCES = sorted((REPOSITORY / "amdflow").rglob("*.py"))
 TEXTS = [
     path
     for path in REPOSITORY.rglob("*")
-    if path.suffix in {".py", ".md", ".yaml", ".yml", ".toml", ".txt", ".j2"}
+    if path.suffix in {".py", ".md", ".yaml", ".yml", ".toml", ".txt", ".j2", ".js", ".h", ".hpp", ".cu", ".cpp"}
     and not {".venv", ".git", "out", "models"} & set(path.parts)
 ]
+PARTS = ("amdflow", "benchmarks", "docs", "finetuning", "kernels", "migration", "serving", "tests")
+MACHINE_PATHS = re.compile(r"(?<![\w.>)}/-])/(?:work|root|home)/\w")
 REGISTRIES = re.compile(r"pypi\.org|pythonhosted\.org|debian\.org|npmjs\.(org|com)|huggingface\.co/")
 
 
@@ -37,6 +39,17 @@ def test_no_registry_is_named() -> None:
         f"{path.relative_to(REPOSITORY)}: {match.group()}"
         for path in TEXTS
         if (match := REGISTRIES.search(path.read_text(errors="replace"))) and path != Path(__file__)
+    ]
+    assert not named
+
+
+def test_no_folder_of_a_machine_is_named() -> None:
+    named = [
+        f"{path.relative_to(REPOSITORY)}: {match.group()}"
+        for path in TEXTS
+        if path.relative_to(REPOSITORY).parts[0] in PARTS
+        and (match := MACHINE_PATHS.search(path.read_text(errors="replace")))
+        and path != Path(__file__)
     ]
     assert not named
 
