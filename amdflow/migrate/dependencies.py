@@ -54,6 +54,12 @@ def library_table() -> tuple[LibraryEntry, ...]:
     return _Table.model_validate(yaml.safe_load(_DATA.read_text(encoding="utf-8"))).libraries
 
 
+def library_of_header(path: str) -> LibraryEntry | None:
+    """The library whose header a path is, as it is written in an include; None for an unknown one."""
+    match = _includes().fullmatch(path)
+    return library_table()[_index(match)] if match is not None else None
+
+
 def find_dependencies(
     texts: Mapping[str, str], build_files: Mapping[str, str], unsupported: Collection[str], settled: Collection[str]
 ) -> list[Dependency]:

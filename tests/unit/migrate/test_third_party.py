@@ -13,7 +13,9 @@ from amdflow.migrate.third_party import owner
     [
         ("torch/extension.h", "PyTorch"),
         ("ATen/cuda/CUDAContext.h", "PyTorch"),
-        ("cute/tensor.hpp", "CUTLASS"),
+        ("cute/tensor.hpp", "CUTLASS and CuTe"),
+        ("../cub/cub.cuh", "CUB"),
+        ("cupti.h", "CUPTI"),
         ("../third_party/x.h", ""),
         ("nppi.h", "NPP"),
         ("Windows.h", "the Windows SDK"),
@@ -23,6 +25,12 @@ from amdflow.migrate.third_party import owner
 def test_the_library_is_named_by_its_headers(header: str, library: str) -> None:
     found = owner(header)
     assert (found.name if found else "") == library
+
+
+def test_what_stands_for_a_library_is_said_as_in_the_report() -> None:
+    found = owner("nvshmem.h")
+    assert found is not None
+    assert found.advice == "On ROCm rocSHMEM stands for it. Names begin with rocshmem_."
 
 
 def test_each_missing_header_is_one_finding_with_its_files() -> None:
