@@ -194,6 +194,12 @@ def enclosing_function(node: Node) -> Node | None:
     return untyped
 
 
+def function_start(node: Node) -> int:
+    """Byte at which the function definition around a node starts; -1 outside of all."""
+    function = enclosing_function(node)
+    return function.start_byte if function is not None else -1
+
+
 def function_name(function: Node) -> str:
     """Name in a function definition."""
     declarator = function.child_by_field_name("declarator")

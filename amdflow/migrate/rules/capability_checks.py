@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator
 
 from tree_sitter import Node
 
-from amdflow.migrate.syntax import Source, arguments, callee, enclosing_function, text_of
+from amdflow.migrate.syntax import Source, arguments, callee, function_start, text_of
 
 Found = Iterator[tuple[int, str]]
 _PROPERTIES = re.compile(r"\bcudaDeviceProp\s*(?:&|\*|const|\s)*(\w+)")
@@ -50,8 +50,7 @@ def _uses(source: Source, operators: Collection[str]) -> Found:
             continue
         if sign not in ("*", "<", "<=") and not _FEATURE_OF_NVIDIA.fullmatch(right):
             continue
-        function = enclosing_function(place.node)
-        known = (function.start_byte if function is not None else -1, left.strip("()&* ")) in variables
+        known = (function_start(place.node), left.strip("()&* ")) in variables
         if known or _TELLING.fullmatch(left) or (members is not None and members.fullmatch(left.strip("()"))):
             yield place.node.start_byte + place.offset, text_of(place.node)
 
@@ -71,9 +70,7 @@ def _variables(source: Source) -> set[tuple[int, str]]:
     for kind, left, right in (("init_declarator", "declarator", "value"), ("assignment_expression", "left", "right")):
         for place in source.of(kind):
             if _COMPUTED.search(text_of(place.node.child_by_field_name(right))):
-                function = enclosing_function(place.node)
-                target = text_of(place.node.child_by_field_name(left))
-                found.add((function.start_byte if function is not None else -1, target))
+                found.add((function_start(place.node), text_of(place.node.child_by_field_name(left))))
     if not _ASKS.search(source.masked):
         return found
     for place in source.of("call_expression"):
@@ -82,9 +79,8 @@ def _variables(source: Source) -> set[tuple[int, str]]:
         given = [text_of(argument) for argument in arguments(place.node)]
         both = callee(place.node) == "cuDeviceComputeCapability"
         if both or any(_ATTRIBUTE.search(text) for text in given):
-            function = enclosing_function(place.node)
             for text in given[: 2 if both else 1]:
                 name = _NAME.search(text)
                 if name:
-                    found.add((function.start_byte if function is not None else -1, name.group()))
+                    found.add((function_start(place.node), name.group()))
     return found

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from tree_sitter import Node
 
-from amdflow.migrate.syntax import Source, arguments, callee, enclosing_function, text_of
+from amdflow.migrate.syntax import Source, arguments, callee, enclosing_function, function_start, text_of
 
 Found = Iterator[tuple[int, str]]
 _SHUFFLE = re.compile(r"__shfl\w*")
@@ -110,24 +110,24 @@ def _narrow_variables(source: Source) -> set[tuple[int, str]]:
 
 def narrow_scan(source: Source) -> Found:
     """A 32-bit bit count or bit search on a lane mask."""
-    masks = {(function.start_byte if function is not None else -1, name) for function, name in _mask_variables(source)}
+    masks = set(_mask_variables(source))
     for place in source.of("call_expression"):
         given = arguments(place.node)
         if not given or not _BIT_SCAN.fullmatch(callee(place.node)):
             continue
-        function = enclosing_function(place.node)
-        key = function.start_byte if function is not None else -1
+        key = function_start(place.node)
         inner = text_of(given[0])
         if _MASK_WORD.search(inner) or any((key, name) in masks for name in re.findall(r"\b[A-Za-z_]\w*\b", inner)):
             yield place.node.start_byte + place.offset, text_of(place.node)
 
 
-def _mask_variables(source: Source) -> Iterator[tuple[Node | None, str]]:
+def _mask_variables(source: Source) -> Iterator[tuple[int, str]]:
+    """(start of the function, name) of variables that are given a lane mask."""
     for kind, left, right in (("init_declarator", "declarator", "value"), ("assignment_expression", "left", "right")):
         for place in source.of(kind):
             value = place.node.child_by_field_name(right)
             if value is not None and _LANE_MASK_CALL.search(text_of(value)):
-                yield enclosing_function(place.node), text_of(place.node.child_by_field_name(left))
+                yield function_start(place.node), text_of(place.node.child_by_field_name(left))
 
 
 def shared_per_warp(source: Source) -> Found:
