@@ -29,7 +29,7 @@ def extend_compiler_conditions(draft: Draft) -> Change:
     pieces: list[tuple[int, int, str]] = []
     for match in _CONDITION.finditer(masked):
         written = text[match.start() : match.end()]
-        if "__HIP" in written or "HIPCC" in written or _is_guard(masked, match):
+        if "__HIP" in match.group() or "HIPCC" in match.group() or _is_guard(masked, match):
             continue
         new = _extend(written)
         if new != written:

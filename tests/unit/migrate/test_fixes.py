@@ -159,6 +159,7 @@ def test_headers_of_ours_bring_what_they_include() -> None:
     [
         ("#ifdef __CUDACC__", "#if defined(__CUDACC__) || defined(__HIPCC__)"),
         ("#ifndef __NVCC__", "#if !defined(__NVCC__) && !defined(__HIPCC__)"),
+        ("#ifdef __CUDACC__ // no __HIPCC__", "#if defined(__CUDACC__) || defined(__HIPCC__) // no __HIPCC__"),
         ("  # ifdef __CUDACC__ // why", "  # if defined(__CUDACC__) || defined(__HIPCC__) // why"),
         ("#if !defined __CUDACC__ && X", "#if !(defined(__CUDACC__) || defined(__HIPCC__)) && X"),
         ("#ifdef __CUDA_ARCH__", "#if defined(__CUDA_ARCH__) || defined(__HIP_DEVICE_COMPILE__)"),
