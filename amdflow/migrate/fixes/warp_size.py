@@ -99,5 +99,5 @@ def _scope(node: Node) -> Iterator[str]:
         yield text_of(node.child_by_field_name("parameters"))
     elif node.type == "field_declaration_list":
         yield from (text_of(child) for child in node.named_children if child.type == "field_declaration")
-    elif node.type == "declaration" and node.parent is not None and node.parent.type == "translation_unit":
-        yield text_of(node)
+    elif node.type in ("declaration_list", "translation_unit"):  # a namespace's, or the whole file
+        yield from (text_of(child) for child in node.named_children if child.type == "declaration")

@@ -89,6 +89,8 @@ def test_warp_functions_and_the_warp_size_are_redirected(before: str, after: str
         "#ifdef __shfl_sync\n#endif\n#if defined(__ballot)\n#endif\n",
         "void f() { int warpSize = 3; g(warpSize); }\n",
         "void f(int warpSize) { g(warpSize); }\n",
+        "const int warpSize = 16;\nint f() { return warpSize; }\n",
+        "namespace n {\nconstexpr int warpSize = 16;\nint f() { return warpSize; }\n}\n",
         "template <int warpSize> void f() { g(warpSize); }\n",
         "struct Device { int warpSize; int twice() { return 2 * warpSize; } };\nint f(Device d) { return d.warpSize; }\n",
         'printf("%d", prop.warpSize);\n',
