@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
+from collections.abc import Collection
 
 from amdflow.migrate.compat import include_path
 from amdflow.migrate.fixes import Applied, Change, Draft, insert_include
@@ -25,13 +26,14 @@ _UNQUALIFIED = re.compile(rf"(?<![\w:.])({'|'.join(_WIDTH_AT)})\s*<")
 _USING = re.compile(rf"\busing\s+(?:namespace\s+)?(?:::\s*)?(\w+)\s*(?:::\s*({'|'.join(_WIDTH_AT)})\s*)?;")
 _ALIAS = re.compile(r"\bnamespace\s+(\w+)\s*=\s*(?:::\s*)?(?:hipcub|cub)\s*;")
 _LANES = {
+    "WarpId": "warp_id",
     "LaneId": "lane_id",
     "LaneMaskLt": "lanemask_lt",
     "LaneMaskLe": "lanemask_le",
     "LaneMaskGt": "lanemask_gt",
     "LaneMaskGe": "lanemask_ge",
 }
-_LANE_CALL = re.compile(rf"\b(?:hipcub|cub)\s*::\s*({'|'.join(_LANES)})\b")
+_LANE_CALL = re.compile(rf"\b(\w+)\s*::\s*({'|'.join(_LANES)})\b")
 _THREADS = re.compile(r"\b(?:HIPCUB_WARP_THREADS|CUB_PTX_WARP_THREADS)\b(?!\s*\()")
 
 
@@ -41,9 +43,12 @@ def write_out_warp_widths(draft: Draft) -> Change:
     if context.native_warps or draft.name in context.wave_aware or "cub" not in draft.text.lower():
         return Change(draft.text)
     masked = mask(draft.text)
-    edits = _class_edits(masked)
+    namespaces = {"hipcub", "cub", *_ALIAS.findall(masked)}
+    edits = _class_edits(masked, namespaces)
     lanes = [
-        (match.start(), match.end(), f"amdflow::{_LANES[match.group(1)]}") for match in _LANE_CALL.finditer(masked)
+        (match.start(), match.end(), f"amdflow::{_LANES[match.group(2)]}")
+        for match in _LANE_CALL.finditer(masked)
+        if match.group(1) in namespaces
     ]
     edits += lanes
     edits += [
@@ -69,8 +74,7 @@ def _is_directive(masked: str, match: re.Match[str]) -> bool:
     return bool(re.match(r"[ \t]*#[ \t]*(?:define[ \t]+$|undef|ifdef|ifndef)", line))
 
 
-def _class_edits(masked: str) -> list[tuple[int, int, str]]:
-    namespaces = {"hipcub", "cub", *_ALIAS.findall(masked)}
+def _class_edits(masked: str, namespaces: Collection[str]) -> list[tuple[int, int, str]]:
     found = {
         match.end(): (match.group(1), match.group(2))
         for match in _CLASS.finditer(masked)

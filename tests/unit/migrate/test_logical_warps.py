@@ -348,6 +348,8 @@ def test_other_widths_and_classes_stay(kept: str) -> None:
 
 
 def test_cubs_lane_numbers_are_those_of_the_warp() -> None:
+    aliased = widths("namespace c = cub;\nint warp = c::WarpId() + mine::LaneId();\n")
+    assert "int warp = amdflow::warp_id() + mine::LaneId();" in aliased
     text = widths("int lane = hipcub::LaneId();\nunsigned below = cub::LaneMaskLt();\n")
     assert body(text) == "int lane = amdflow::lane_id();\nunsigned below = amdflow::lanemask_lt();\n"
     assert '#include "amdflow_compat/warp.h"' in text
