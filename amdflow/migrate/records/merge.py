@@ -13,7 +13,7 @@ from amdflow.errors import AmdflowError, EnvironmentProblem
 from amdflow.migrate.records.patch import split_lines
 from amdflow.migrate.text import line_ending
 
-OPENING, MIDDLE, CLOSING = "<<<<<<< produced", "=======", ">>>>>>> recorded"
+OPENING, CLOSING = "<<<<<<< produced", ">>>>>>> recorded"
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ import pytest
 from amdflow.errors import UsageError
 from amdflow.files import sha256_file
 from amdflow.migrate.records import produced, record
-from amdflow.migrate.records.merge import CLOSING, MIDDLE, OPENING
+from amdflow.migrate.records.merge import CLOSING, OPENING
 from amdflow.migrate.records.record import Record
 from amdflow.migrate.records.recorder import Output, Reason, Recorded, keep_changes, listing
 from amdflow.pipeline.freshness import artifact_for
@@ -137,7 +137,7 @@ def test_a_reason_is_needed_once(output: Published) -> None:
 
 
 def test_a_conflict_must_be_resolved_first(output: Published) -> None:
-    output.edit("src/a.cu", "int b;\n", f"{OPENING}\nint b;\n{MIDDLE}\nlong b;\n{CLOSING}\n")
+    output.edit("src/a.cu", "int b;\n", f"{OPENING}\nint b;\n=======\nlong b;\n{CLOSING}\n")
     with pytest.raises(UsageError, match="conflict markers"):
         output.record()
 

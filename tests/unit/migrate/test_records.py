@@ -12,7 +12,7 @@ from amdflow.migrate.finish import Finished
 from amdflow.migrate.linemap import LineMap
 from amdflow.migrate.records import patch, produced, record
 from amdflow.migrate.records.apply import ByHand, State, combine
-from amdflow.migrate.records.merge import CLOSING, MIDDLE, OPENING, has_conflict, merge
+from amdflow.migrate.records.merge import CLOSING, OPENING, has_conflict, merge
 from amdflow.migrate.records.record import Header, Kind, Record
 
 BASE = "#include <x>\nint lane = id & 31;\nint b;\nint c;\nint d;\nlast(256);\n"
@@ -126,7 +126,7 @@ def test_fast_paths_and_the_same_change_on_both_sides() -> None:
 def test_a_conflict_keeps_both_sides_and_names_its_line() -> None:
     ours = BASE.replace("id & 31", "id % 32")
     merged = merge(BASE, ours, EDITED)
-    block = f"{OPENING}\nint lane = id % 32;\n{MIDDLE}\nint lane = id & 63;\n{CLOSING}\n"
+    block = f"{OPENING}\nint lane = id % 32;\n=======\nint lane = id & 63;\n{CLOSING}\n"
     assert merged.text == BASE.replace("int lane = id & 31;\n", block)
     assert merged.conflicts == (2,)
     assert has_conflict(merged.text)
