@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
 from amdflow.findings import Effort, Finding, Severity
 from amdflow.migrate.api_map import ApiMap
+from amdflow.migrate.fixes.compat_headers import defined_names
+from amdflow.migrate.lexer import mask
 from amdflow.migrate.rules.catalogue import Catalogue
 from amdflow.migrate.rules.detect import Match
 from amdflow.migrate.rules.model import Rule
@@ -15,6 +17,8 @@ from amdflow.migrate.syntax import Source
 from amdflow.migrate.text import printable
 
 UNSUPPORTED = "AMF1001"
+_CUDA_NAME = re.compile(r"cu|CU|_|nv|NV|nccl|NCCL|hip")
+_FFTW_NAME = re.compile(r"fftwf?_|FFTW_")
 WHOLE_FILE = 0
 _WORD = re.compile(r"[^\W\d]\w*")
 _SNIPPET = 200
@@ -89,6 +93,20 @@ def unsupported_names(
             )
         )
     return found
+
+
+def without_own_names(findings: Iterable[Finding], texts: Mapping[str, str]) -> list[Finding]:
+    """Findings without those about names that only look like CUDA's (``mulhi``, ``saturate``): the tree defines them itself.
+
+    FFTW's names are cuFFT's only where its header is included.
+    """
+    findings = list(findings)
+    asked = {str(found.extra["name"]) for found in findings if found.id == UNSUPPORTED and "name" in found.extra}
+    common = {name for name in asked if not _CUDA_NAME.match(name)}
+    own = defined_names((mask(text) for text in texts.values() if any(name in text for name in common)), common)
+    if not any("cufftw.h" in text for text in texts.values()):
+        own |= {name for name in common if _FFTW_NAME.match(name)}
+    return [found for found in findings if found.id != UNSUPPORTED or found.extra.get("name") not in own]
 
 
 def settle(

@@ -13,7 +13,7 @@ from amdflow.findings import Finding
 from amdflow.migrate import keep, lexer
 from amdflow.migrate.api_map import ApiMap
 from amdflow.migrate.build_scripts.convert import BuildScripts
-from amdflow.migrate.hazards import UNSUPPORTED, findings_of, unsupported_names
+from amdflow.migrate.hazards import UNSUPPORTED, findings_of, unsupported_names, without_own_names
 from amdflow.migrate.regions import find_regions
 from amdflow.migrate.remembered import Remembered
 from amdflow.migrate.rules.build_files import detect_in_build_file
@@ -61,6 +61,7 @@ def inspect_sources(
             )
             result.findings += findings_of(entry.name, _left_in_script(entry.name, scripts, rules), source.line)
     remembered.save()
+    result.findings = without_own_names(result.findings, texts)
     return result
 
 

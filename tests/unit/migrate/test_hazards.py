@@ -5,7 +5,7 @@ from __future__ import annotations
 from amdflow.content import shipped
 from amdflow.findings import Finding, Severity
 from amdflow.migrate.api_map import ApiMap
-from amdflow.migrate.hazards import UNSUPPORTED, findings_of, settle, unsupported_names
+from amdflow.migrate.hazards import UNSUPPORTED, findings_of, settle, unsupported_names, without_own_names
 from amdflow.migrate.regions import find_regions
 from amdflow.migrate.rules.catalogue import load_catalogue
 from amdflow.migrate.rules.detect import detect
@@ -47,6 +47,18 @@ def test_names_hip_does_not_have() -> None:
     assert [(finding.line, finding.extra["name"], finding.extra["lines"]) for finding in found] == [
         (1, "cudaInitDevice", [1, 3])
     ]
+
+
+def test_the_trees_own_functions_with_common_names_are_no_gaps() -> None:
+    texts = {
+        "a.cu": "int f(int a) { return mulhi(a, saturate(a)); }\nint g() { fftw_plan_many_dft(); return cudaInitDevice(0); }\n",
+        "own.h": "inline int mulhi(int a, int b) { return a; }\nint saturate(int a);\nint cudaInitDevice(int d) { return d; }\n",
+    }
+    api = ApiMap({}, {}, frozenset({"mulhi", "saturate", "fftw_plan_many_dft", "cudaInitDevice"}))
+    found = unsupported_names(Source("a.cu", texts["a.cu"]), api, CATALOGUE.get(UNSUPPORTED), covered=())
+    assert [finding.extra["name"] for finding in without_own_names(found, texts)] == ["cudaInitDevice", "saturate"]
+    texts["b.h"] = "#include <cufftw.h>\n"
+    assert "fftw_plan_many_dft" in {finding.extra["name"] for finding in without_own_names(found, texts)}
 
 
 def test_what_a_fix_settles_goes() -> None:
