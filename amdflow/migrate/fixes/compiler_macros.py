@@ -9,6 +9,7 @@ import re
 
 from amdflow.migrate import lexer
 from amdflow.migrate.fixes import Applied, Change, Draft
+from amdflow.migrate.fixes.wave_awareness import asks_for_hip
 from amdflow.migrate.text import splice
 
 RULE = "AMF1025"
@@ -20,14 +21,17 @@ _DEFINED = re.compile(rf"(!\s*)?\bdefined\s*(?:\(\s*({_NAMES})\s*\)|({_NAMES})\b
 
 
 def extend_compiler_conditions(draft: Draft) -> Change:
-    """The text with those conditions extended."""
+    """The text with those conditions extended; a file that asks for HIP itself has its answers, and stays as it is."""
     text = draft.text
     if not any(name in text for name in _COUNTERPART):
         return Change(text)
     masked = lexer.mask(text)
     applied: list[Applied] = []
     pieces: list[tuple[int, int, str]] = []
-    for match in _CONDITION.finditer(masked):
+    conditions = list(_CONDITION.finditer(masked))
+    if any(asks_for_hip(match.group()) for match in conditions):
+        return Change(text)
+    for match in conditions:
         written = text[match.start() : match.end()]
         if "__HIP" in match.group() or "HIPCC" in match.group() or _is_guard(masked, match):
             continue

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 
 from amdflow.migrate.lexer import CONDITIONAL
 
@@ -35,9 +35,11 @@ _HIP = re.compile(rf"\b{_HIP_NAME}\b")
 _EITHER = re.compile(r"\b\w*(?:CUDA|NVCC|NVIDIA)\w*\b")
 _WIDE = re.compile(
     r"(?:[wW]arp|[wW]ave(?:front)?|WARP|WAVE(?:FRONT)?)_?(?:[sS]ize|SIZE|[wW]idth|WIDTH)\w*\s*[=({\s]\s*64\b"
-    r"|\b__ballot64\b|\bC10_WARP_SIZE\b"
-    r"|\bWARP_(?:SHFL\w*|BALLOT|ANY|ALL)\b|\b__AMDGCN_WAVEFRONT_SIZE\w*|_sync\s*\(\s*(?:0[xX][fF]{16}|~\s*0[uU]?[lL]{2}[uU]?)"
+    r"|\b__ballot64\b|\bC10_WARP_SIZE\b|\b__AMDGCN_WAVEFRONT_SIZE\w*|_sync\s*\(\s*(?:0[xX][fF]{16}|~\s*0[uU]?[lL]{2}[uU]?)"
 )
+_PYTORCH = re.compile(r"\bWARP_(?:SHFL\w*|BALLOT|ANY|ALL)\b")
+"""PyTorch's warp functions, as wide as the hardware's waves, where the tree has no macro of its own that is called so."""
+_OWN_MACRO = re.compile(r"^[ \t]*#[ \t]*define[ \t]+(WARP_\w+)", re.MULTILINE)
 _HIP_HEADER = re.compile(r'^[ \t]*#[ \t]*include[ \t]*[<"]hip/', re.MULTILINE)
 
 
@@ -50,7 +52,8 @@ def wave_aware_files(
     warp code with such a file through includes has to go with it, since both must agree on the width.
     """
     hinted = {name: text for name, text in texts.items() if any(hint in text for hint in _HINTS)}
-    telling = {name for name, text in hinted.items() if _tells(text, mask)}
+    own = {name for text in hinted.values() if "WARP_" in text for name in _OWN_MACRO.findall(text)}
+    telling = {name for name, text in hinted.items() if _tells(text, mask, own)}
     if not telling:
         return frozenset()
     concerned = [name for name, text in hinted.items() if name in telling or _WARP.search(text)]
@@ -69,10 +72,13 @@ def wave_aware_files(
     return frozenset(name for name in concerned if root(name) in aware)
 
 
-def _tells(text: str, mask: Callable[[str], str]) -> bool:
-    if not (_WIDE.search(text) or any(hint in text for hint in _HIP_HINTS)):
+def _tells(text: str, mask: Callable[[str], str], own: Collection[str]) -> bool:
+    pytorch = set(_PYTORCH.findall(text)).difference(own) if "WARP_" in text else set()
+    if not (pytorch or _WIDE.search(text) or any(hint in text for hint in _HIP_HINTS)):
         return False
     masked = mask(text)
+    if pytorch.intersection(_PYTORCH.findall(masked)):
+        return True
     return bool(_WIDE.search(masked) or (_HIP_HEADER.search(text) and _WARP.search(masked)) or _has_hip_branch(masked))
 
 
@@ -82,10 +88,10 @@ def _has_hip_branch(masked: str) -> bool:
     for match in CONDITIONAL.finditer(masked):
         kind, condition = match.groups()
         if kind in ("if", "ifdef", "ifndef"):
-            open_blocks.append((match.end(), _asks_for_hip(condition)))
+            open_blocks.append((match.end(), asks_for_hip(condition)))
         elif kind == "elif" and open_blocks:
             start, asks = open_blocks[-1]
-            open_blocks[-1] = (start, asks or _asks_for_hip(condition))
+            open_blocks[-1] = (start, asks or asks_for_hip(condition))
         elif kind == "endif" and open_blocks:
             start, asks = open_blocks.pop()
             if asks and _WARP.search(masked, start, match.start()):
@@ -93,7 +99,7 @@ def _has_hip_branch(masked: str) -> bool:
     return False
 
 
-def _asks_for_hip(condition: str) -> bool:
+def asks_for_hip(condition: str) -> bool:
     """A condition that holds for CUDA as well (``CUDA || HIP``) asks for nothing."""
     if not _HIP.search(condition):
         return False

@@ -178,6 +178,8 @@ def test_questions_about_the_compiler_hold_for_hip_too(before: str, after: str) 
         "#if defined(__CUDA_ARCH__) && (__CUDA_ARCH__ < 600)",
         "#if defined(__CUDACC__) || defined(__HIPCC__)",
         "// #ifdef __CUDACC__",
+        "#ifdef __CUDA_ARCH__\n#define A 1\n#elif defined(__HIP_DEVICE_COMPILE__)\n#define A 2",
+        "#ifdef __HIPCC__\n#define W 64\n#endif\n#ifdef __CUDACC__\n#define W 32",
         "#ifndef __CUDACC__\n#define __CUDACC__",
         "#ifdef __CUDACC_VER_MAJOR__",
     ],

@@ -257,6 +257,13 @@ def aware(files: Mapping[str, str], includes: Mapping[str, tuple[str, ...]] | No
     return set(wave_aware_files(files, mask, lambda name: (name, *known.get(name, ()))))
 
 
+def test_pytorchs_names_tell_of_wide_waves_where_they_are_not_the_trees_own() -> None:
+    text = "__device__ int f(int v) { return WARP_SHFL_DOWN(v, 1) + __any(v); }\n"
+    assert set(wave_aware_files({"a.cu": text}, mask, lambda name: (name,))) == {"a.cu"}
+    own = "#define WARP_SHFL_DOWN(v, d) __shfl_down_sync(~0u, v, d)\n"
+    assert not wave_aware_files({"a.cu": text, "own.h": own}, mask, lambda name: (name,))
+
+
 @pytest.mark.parametrize(
     "text",
     [
