@@ -13,6 +13,8 @@ from typing import Any
 from amdflow.errors import EnvironmentProblem, UsageError
 from amdflow.migrate.api_map import Api, ApiMap, api_json, export_map, export_tables
 from amdflow.migrate.compat import FOLDER
+from amdflow.migrate.fixes.logical_warps import FUNCTIONS
+from amdflow.migrate.fixes.warp_size import SIZE
 from amdflow.migrate.rules.catalogue import Catalogue, load_catalogue
 from amdflow.migrate.rules.model import CallPattern, CodePattern, IncludePattern, Rule
 from amdflow.migrate.textual import HeaderPlaces
@@ -51,6 +53,10 @@ class Names:
         if name in supplement.stand_ins:
             stand_in = supplement.stand_ins[name]
             return {"name": name, "hip": stand_in.use, "table": _OURS, "header": f"{FOLDER}/{stand_in.header}"}
+        if name in FUNCTIONS or name == SIZE:
+            new = "warp_size" if name == SIZE else name.removeprefix("__")
+            facts = {"name": name, "hip": f"amdflow::{new}", "table": _OURS, "section": "warps of 32 lanes"}
+            return facts | {"header": f"{FOLDER}/warp.h", "hip_with_native_warp": name}
         for names, kind in ((supplement.names, {}), (supplement.namespaces, {"section": "namespace"})):
             if name in names:
                 return {"name": name, "hip": names[name], "table": _OURS, **kind}
@@ -124,6 +130,8 @@ def _page(facts: dict[str, Any], catalogue: Catalogue) -> list[str]:
     ]
     lines += [f"  {', '.join(facts[key] for key in ('table', 'section') if facts.get(key))}"]
     lines += [f"  from {facts['header']}, which is copied into the output"] if facts.get("header") else []
+    native = facts.get("hip_with_native_warp")
+    lines += [f"  with --native-warp, and in code that knows HIP already: {native}"] if native else []
     lines += _versions(
         "CUDA", facts, (("added", "cuda_added"), ("deprecated", "cuda_deprecated"), ("removed", "cuda_removed"))
     )

@@ -42,6 +42,8 @@ def names(tmp_path: Path) -> Names:
         ("nccl.h", "rccl/rccl.h", {"rules": ["AMF1404"]}),
         ("cub", "hipcub", {"section": "namespace"}),
         ("__ldcg", "amdflow::ldcg", {"header": "amdflow_compat/cache_operators.h"}),
+        ("__shfl_sync", "amdflow::shfl_sync", {"hip_with_native_warp": "__shfl_sync"}),
+        ("warpSize", "amdflow::warp_size", {"header": "amdflow_compat/warp.h"}),
         ("__nv_atomic_load_n", None, {"rules": ["AMF1604"]}),
     ],
 )
