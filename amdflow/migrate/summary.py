@@ -62,7 +62,9 @@ def show(report: StageReport, terminal: Terminal) -> None:
         )
     else:
         terminal.print(
-            "no translation units" if not units else f"{units} translation units, none compiled (--no-compile)"
+            "no translation units, and headers alone are not compiled"
+            if not units
+            else f"{units} translation units, none compiled (--no-compile)"
         )
     found = {severity: count for severity, count in manifest.findings.items() if count}
     terminal.table(
@@ -79,7 +81,7 @@ def show(report: StageReport, terminal: Terminal) -> None:
     folder = report.manifest_path.parent
     if terminal.format is Format.GITHUB:
         terminal.annotations(annotations_of(folder / findings_file.NAME))
-    terminal.print(_standing(units, compiled, found))
+    terminal.print(standing(units, compiled, found))
     terminal.say(f"  report:   {portable(folder / 'report.html', Path.cwd())}")
     if causes:
         terminal.say(f"  next:     amdflow explain {causes[0]['id']}")
@@ -94,10 +96,11 @@ def _place(cause: dict[str, Any]) -> str:
     return f"{cause['path']}:{cause['line']}" if cause["line"] else str(cause["path"])
 
 
-def _standing(units: int, compiled: dict[str, int], found: dict[str, int]) -> str:
+def standing(units: int, compiled: dict[str, int], found: dict[str, int]) -> str:
+    """Where a migration stands, in a sentence. ``compiled`` has units that compile by target, ``found`` findings by severity."""
     needs = sum(found.get(severity, 0) for severity in ("silent", "compile", "link"))
     failing = sum(units - count for count in compiled.values())
-    if not compiled:
+    if not compiled or not units:
         return (
             f"{needs} places need a person; nothing was compiled."
             if needs

@@ -10,7 +10,7 @@ from amdflow.config import validate
 from amdflow.errors import UsageError
 from amdflow.findings import Severity
 from amdflow.migrate.config import MigrateConfig
-from amdflow.migrate.summary import check_output
+from amdflow.migrate.summary import check_output, standing
 
 
 @pytest.mark.parametrize(
@@ -47,3 +47,10 @@ def test_fail_on_means_this_bad_or_worse(limit: str, over: list[str]) -> None:
 def test_wrong_values_are_refused(wrong: dict[str, object]) -> None:
     with pytest.raises(UsageError):
         validate(MigrateConfig, wrong, where="amdflow.yaml: migrate")
+
+
+def test_what_was_not_compiled_is_not_said_to_compile() -> None:
+    assert "nothing was compiled" in standing(0, {"gfx942": 0}, {})
+    assert "nothing was compiled" in standing(3, {}, {"silent": 1})
+    assert standing(3, {"gfx942": 3}, {}).startswith("Every unit compiles")
+    assert "1 compile checks failed" in standing(3, {"gfx942": 2}, {})
