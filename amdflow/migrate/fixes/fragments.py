@@ -53,6 +53,8 @@ def needs_of_fragments(
 def bring_fragment_headers(draft: Draft) -> Change:
     """Include what fragments need before the first include that may be one."""
     text, needs = draft.text, draft.context.fragment_needs.get(draft.name, frozenset())
+    if not needs:
+        return Change(text)
     first = next((text.rfind("\n", 0, found.start) + 1 for found in includes(text) if found.quoted), None)
     directives = [f'#include "{include_path(draft.name, header)}"' for header in sorted(needs)]
     while first is not None and text.startswith(tuple(directives), first):
