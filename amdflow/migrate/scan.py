@@ -115,10 +115,12 @@ def _walk(tree: Tree, folder: Path, exclude: tuple[str, ...], outputs: frozenset
             ) from error
         for child in children:
             path = Path(child.path)
-            name = _relative_name(path, tree.root)
+            name = path.relative_to(tree.root).as_posix()
             if any(fnmatch(name, pattern) or fnmatch(child.name, pattern) for pattern in exclude):
-                tree.left_out[name] = "excluded by migrate.exclude"
-            elif _is_folder(child):
+                tree.left_out[_shown(name)] = "excluded by migrate.exclude"
+                continue
+            _check_name(name, tree.root)
+            if _is_folder(child):
                 reason = _why_not_enter(tree, child, path, name, outputs)
                 if reason:
                     tree.left_out[name] = reason
@@ -165,16 +167,19 @@ def is_output(folder: Path) -> bool:
     return False
 
 
-def _relative_name(path: Path, root: Path) -> str:
-    name = path.relative_to(root).as_posix()
-    try:
-        name.encode("utf-8")
-    except UnicodeEncodeError as error:
-        shown = name.encode("utf-8", "backslashreplace").decode()
+def _shown(name: str) -> str:
+    """The name with bytes that are not UTF-8 written as escapes."""
+    return name.encode("utf-8", "backslashreplace").decode()
+
+
+def _check_name(name: str, root: Path) -> None:
+    shown = _shown(name)
+    if shown != name:
+        pattern = re.sub(r"[\ud800-\udfff]+", "*", name)
         raise UsageError(
-            f"a file name in {root} is not UTF-8: {shown}", hint="rename it, or leave it out with migrate.exclude"
-        ) from error
-    return name
+            f"a file name in {root} is not UTF-8: {shown}",
+            hint=f"rename it, or leave it out: amdflow migrate --exclude '{pattern}'",
+        )
 
 
 def _inside(path: Path, root: Path) -> bool:

@@ -143,3 +143,14 @@ def test_a_link_that_leads_to_itself_costs_nobody_the_tree(tmp_path: Path) -> No
     tree = scan(tmp_path)
     assert [entry.name for entry in tree.entries] == ["a.cu"]
     assert tree.left_out == {"loop.cu": "a link to nothing", ".amdflow": "an earlier amdflow output"}
+
+
+def test_a_name_that_is_not_utf8_can_be_left_out(tmp_path: Path) -> None:
+    (tmp_path / "a.cu").touch()
+    (tmp_path / os.fsdecode(b"caf\xe9.cu")).touch()
+    with pytest.raises(UsageError) as raised:
+        scan(tmp_path)
+    assert "--exclude 'caf*.cu'" in raised.value.hint
+    tree = scan(tmp_path, exclude=["caf*.cu"])
+    assert [entry.name for entry in tree.entries] == ["a.cu"]
+    assert tree.left_out == {"caf\\udce9.cu": "excluded by migrate.exclude"}
