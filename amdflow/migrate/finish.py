@@ -72,7 +72,7 @@ def finish(
     applied: list[Applied] = []
     compat: frozenset[str] = frozenset()
     for fix in FIXES:
-        change = fix(Draft(name, text, unit, context))
+        change = fix(Draft(name, text, unit, context, original))
         if change.applied:
             lines = LineMap(kept.blanked, text)
             applied += [Applied(done.rule, lines.original(done.line), done.message) for done in change.applied]

@@ -50,12 +50,16 @@ class FixContext:
 
 @dataclass(frozen=True)
 class Draft:
-    """A file on its way through the fixes. ``unit`` says whether it is a translation unit of its own."""
+    """A file on its way through the fixes. ``unit`` says whether it is a translation unit of its own.
+
+    ``original`` is the text as it came, before hipify-clang renamed anything: what its author knew of HIP stands there.
+    """
 
     name: str
     text: str
     unit: bool
     context: FixContext
+    original: str = ""
 
 
 @dataclass(frozen=True)

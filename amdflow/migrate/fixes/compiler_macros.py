@@ -29,7 +29,8 @@ def extend_compiler_conditions(draft: Draft) -> Change:
     applied: list[Applied] = []
     pieces: list[tuple[int, int, str]] = []
     conditions = list(_CONDITION.finditer(masked))
-    if any(asks_for_hip(match.group()) for match in conditions):
+    came = lexer.mask(draft.original) if draft.original else masked
+    if any(asks_for_hip(match.group()) for match in _CONDITION.finditer(came)):
         return Change(text)
     for match in conditions:
         written = text[match.start() : match.end()]

@@ -171,6 +171,12 @@ def test_questions_about_the_compiler_hold_for_hip_too(before: str, after: str) 
     assert [fix.line for fix in applied] == [2]
 
 
+def test_a_question_that_hipify_clang_renamed_is_not_the_authors() -> None:
+    original = "#ifdef __CUDACC__\n#endif\n#ifdef __CUDA_ARCH__\n#endif\n"
+    draft = Draft("a.cu", original.replace("__CUDACC__", "__HIPCC__"), True, FixContext(), original)
+    assert "defined(__CUDA_ARCH__) || defined(__HIP_DEVICE_COMPILE__)" in extend_compiler_conditions(draft).text
+
+
 @pytest.mark.parametrize(
     "kept",
     [
