@@ -59,6 +59,7 @@ _MACRO = re.compile(
 )
 _CALL = re.compile(r"\(*\s*(__\w+?)(_sync)?\s*\((.*)\)\s*\)*", re.DOTALL)
 _ALL_LANES = re.compile(r"(?i:0xf{8}u?|~0u?|-1|\w*full\w*|__activemask\(\)|\w*all\w*)")
+_TILE_OF_32 = re.compile(r"\b(?:tiled_partition|thread_block_tile)\s*<\s*32\b")
 _MEMBER = re.compile(rf"(?:\.|->)\s*({SIZE})\b")
 _ATTRIBUTE = re.compile(r"\bhipDeviceAttributeWarpSize\b")
 _QUERY = re.compile(r"\bhipDeviceGetAttribute(?=\s*\(\s*[^;{}()]*,\s*hipDeviceAttributeWarpSize\s*,)")
@@ -140,8 +141,11 @@ def _said(use: _Use) -> str:
 
 
 def keeps_warps(name: str, text: str, context: FixContext) -> bool:
-    """Whether all of a finished file works in logical warps of 32 lanes."""
-    if context.native_warps or name in context.wave_aware:
+    """Whether all of a finished file works in logical warps of 32 lanes, the library's or cooperative groups' tiles."""
+    if context.native_warps:
+        masked = mask(text) if _TILE_OF_32.search(text) else ""
+        return bool(_TILE_OF_32.search(masked)) and not _TOKEN.search(masked)
+    if name in context.wave_aware:
         return False
     return not any(own in text for own in context.own_names & FUNCTIONS)
 

@@ -139,6 +139,18 @@ def test_masks_keep_their_32_bits() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("text", "kept"),
+    [
+        ("auto warp = cg::tiled_partition<32>(block); int lane = threadIdx.x % 32;", True),
+        ("auto warp = cg::tiled_partition<32>(block); v += __shfl_down(v, 16);", False),
+        ("// tiled_partition<32>\nint lane = threadIdx.x % 32;", False),
+    ],
+)
+def test_tiles_of_32_lanes_are_as_wide_on_every_target(text: str, kept: bool) -> None:
+    assert keeps_warps("a.cu", text, FixContext(native_warps=True)) is kept
+
+
 def test_native_warps_leave_everything_as_wide_as_the_hardware() -> None:
     before = "#define FULL 0xffffffff\n__device__ int f(int v) { return __any_sync(FULL, v) + warpSize; }\n"
     masks = find_mask_names([before])
