@@ -64,7 +64,7 @@ def test_operators_keep_to_what_their_schemas_say(said: dict[str, str]) -> None:
 
 
 def test_repeated_calls_take_no_more_memory(said: dict[str, str]) -> None:
-    assert int(said["tensors left over"]) == 0
+    assert int(said["tensors left over"]) <= 0
 
 
 def test_a_value_type_that_no_kernel_has_is_refused(said: dict[str, str]) -> None:
