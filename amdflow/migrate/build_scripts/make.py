@@ -42,6 +42,8 @@ _FOLDERS = {
     "targets/x86_64-linux/include": "include",
     "bin": "bin",
 }
+_SAYS = re.compile(r"\t[ \t]*[@+-]*[ \t]*(?:#|(?:echo|printf)\b(?!.*(?:&&|;|\|)))")
+"""A recipe's comment, or a line that only prints."""
 
 
 @dataclass(frozen=True)
@@ -251,6 +253,8 @@ def _pieces(text: str) -> Iterator[_Piece]:
         word = line.strip().split(" ", 1)[0]
         if word in ("define", "endef"):
             defining = word == "define"
+            continue
+        if line.startswith("\t") and _SAYS.match(line):
             continue
         if line.startswith("\t") and not _ASSIGNMENT.match(line):
             yield _Piece(start, line, "", recipe=True)

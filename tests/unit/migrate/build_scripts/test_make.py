@@ -29,11 +29,19 @@ FAST = (
         ),
         ("%.o: %.cu\n\tnvcc -c $< -o $@\n", "%.o: %.cu\n\thipcc -c $< -o $@\n"),
         ("a.o: a.cu ; nvcc -c $<\n", "a.o: a.cu ; hipcc -c $<\n"),
+        ("a:\n\t@echo now && nvcc a.cu\n", "a:\n\t@echo now && hipcc a.cu\n"),
         ("CC = nvcc\nifeq ($(CC),nvcc)\nX = 1\nendif\n", "CC = hipcc\nifeq ($(CC),hipcc)\nX = 1\nendif\n"),
     ],
 )
 def test_the_compiler(before: str, after: str) -> None:
     assert make(before) == after
+
+
+@pytest.mark.parametrize(
+    "line", ["# $(NVCC) -arch=sm_70 $<", "@# nvcc -lcudart", '@echo "$(NVCC) -arch=sm_70 -lcudart"']
+)
+def test_what_a_recipe_only_says_stays(line: str) -> None:
+    assert f"\t{line}\n" in make(f"NVCC = nvcc\na: a.cu\n\t{line}\n\t$(NVCC) -c $<\n")
 
 
 @pytest.mark.parametrize(
