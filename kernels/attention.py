@@ -141,6 +141,12 @@ def build(  # noqa: C901 - one kernel reads best in one piece
     return attention
 
 
+def work(*, dtype_bytes, batch, tokens, heads, kv_heads, head, causal=True):
+    """(flop, bytes to and from memory): two products over the pairs of tokens, half of them when causal; each tensor once."""
+    flop = 4 * batch * heads * tokens * tokens * head * (0.5 if causal else 1)
+    return flop, batch * tokens * (2 * (heads + kv_heads) * head * dtype_bytes + 4 * heads)
+
+
 def inputs(draw, *, batch, tokens, heads, kv_heads, head, causal):
     """Give q, k, v; ``causal`` is handed on to the reference."""
     return {

@@ -139,6 +139,13 @@ def build(  # noqa: C901 - one kernel reads best in one piece
     return attention_backward
 
 
+def work(*, dtype_bytes, batch, tokens, heads, kv_heads, head, causal=True):
+    """(flop, bytes to and from memory): five products where forward has two; each tensor once, dq read and written."""
+    flop = 2.5 * 4 * batch * heads * tokens * tokens * head * (0.5 if causal else 1)
+    values = 2 * (heads + kv_heads) + 2 * heads  # q and dy, k and v; dk and dv
+    return flop, batch * tokens * (values * head * dtype_bytes + 8 * heads * head + 8 * heads)
+
+
 def inputs(draw, *, batch, tokens, heads, kv_heads, head, causal):
     """Give q, k, v, dy and what the forward pass leaves."""
     found = {

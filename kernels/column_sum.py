@@ -35,6 +35,11 @@ def build(tl, *, dtype, width, block_m=32, block_n=32, threads=256):
     return column_sum
 
 
+def work(*, dtype_bytes, parts, width):
+    """(flop, bytes to and from memory), each tensor once."""
+    return parts * width, width * (4 * parts + dtype_bytes)
+
+
 def inputs(draw, *, parts, width):
     """Give x of (parts, width) in float32."""
     return {"x": draw(parts, width).float()}

@@ -89,6 +89,11 @@ def build(tl, *, dtype, vocab, threads=512, vector=8):  # noqa: C901 - one kerne
     return cross_entropy
 
 
+def work(*, dtype_bytes, rows, vocab):
+    """(flop, bytes to and from memory): x is read and written, each once; exponentials count as one operation."""
+    return 9 * rows * vocab, rows * (2 * vocab * dtype_bytes + 12)
+
+
 def inputs(draw, *, rows, vocab):
     """Give logits of (rows, vocab) with some large, targets of which the last counts for nothing."""
     x = 3 * draw(rows, vocab)

@@ -71,6 +71,11 @@ def build(
     return gemm
 
 
+def work(*, dtype_bytes, m, n, k):
+    """(flop, bytes to and from memory), each tensor once."""
+    return 2 * m * n * k, (m * k + n * k + m * n) * dtype_bytes
+
+
 def inputs(draw, *, m, n, k):
     """Give x of (m, k), w of (n, k); ``draw(*shape)`` gives normally distributed values."""
     return {"x": draw(m, k), "w": draw(n, k) / k**0.5}

@@ -65,6 +65,11 @@ def build(tl, *, dtype, hidden, block_m=1, threads=256, vector=8):
     return layer_norm
 
 
+def work(*, dtype_bytes, rows, hidden):
+    """(flop, bytes to and from memory), each tensor once."""
+    return 7 * rows * hidden, 2 * (rows + 1) * hidden * dtype_bytes + 8 * rows
+
+
 def inputs(draw, *, rows, hidden):
     """Give x of (rows, hidden) off zero, a weight near 1, a bias, eps as torch has it."""
     return {"x": draw(rows, hidden) + 0.5, "w": 1 + draw(hidden) / 8, "b": draw(hidden), "eps": 1e-5}

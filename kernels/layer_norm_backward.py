@@ -75,6 +75,11 @@ def build(tl, *, dtype, hidden, threads=256, vector=8):
     return layer_norm_backward
 
 
+def work(*, dtype_bytes, rows, parts, hidden):
+    """(flop, bytes to and from memory), each tensor once."""
+    return 13 * rows * hidden, (3 * rows + 1) * hidden * dtype_bytes + 8 * rows + 8 * parts * hidden
+
+
 def inputs(draw, *, rows, parts, hidden):
     """Give dy and x of (rows, hidden), a weight near 1, each row's mean and factor; ``parts`` is for the reference."""
     x = draw(rows, hidden) + 0.5

@@ -87,6 +87,12 @@ def build(tl, *, dtype, hidden, residual=False, block_m=1, threads=256, vector=8
     return add_rms_norm if residual else rms_norm
 
 
+def work(*, dtype_bytes, rows, hidden, residual=False):
+    """(flop, bytes to and from memory), each tensor once."""
+    tensors = 4 if residual else 2
+    return (6 if residual else 5) * rows * hidden, (tensors * rows + 1) * hidden * dtype_bytes + 4 * rows
+
+
 def inputs(draw, *, rows, hidden, residual=False):
     """Give x (and r) of (rows, hidden), a weight near 1, eps as Llama has it."""
     given = {"x": draw(rows, hidden), "w": 1 + draw(hidden) / 8, "eps": 1e-5, "offset": 0.25}

@@ -94,6 +94,13 @@ def build(tl, *, dtype, hidden, residual=False, threads=256, vector=8):
     return add_rms_norm_backward if residual else rms_norm_backward
 
 
+def work(*, dtype_bytes, rows, parts, hidden, residual=False):
+    """(flop, bytes to and from memory), each tensor once."""
+    tensors = 4 if residual else 3
+    moved = (tensors * rows + 1) * hidden * dtype_bytes + 4 * rows + 4 * parts * hidden
+    return (11 if residual else 10) * rows * hidden, moved
+
+
 def inputs(draw, *, rows, parts, hidden, residual=False):
     """Give dy, x (and ds) of (rows, hidden), a weight near 1, the factor of each row; ``parts`` is for the reference."""
     x = draw(rows, hidden)

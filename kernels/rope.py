@@ -152,6 +152,26 @@ def build(  # noqa: C901 - one kernel reads best in one piece
     return gathered_rope if gathered else rope
 
 
+def work(
+    *,
+    dtype_bytes,
+    tokens,
+    q_heads,
+    k_heads,
+    head,
+    rotary=None,
+    table=None,
+    angles="float32",
+    gathered=False,
+    interleaved=False,  # noqa: ARG001 - the same work in another order
+):
+    """(flop, bytes to and from memory), each tensor once; of the tables a row for each token."""
+    rotary = rotary or head
+    rows = 2 * (table or rotary // 2) * (4 if angles == "float32" else 2) + (4 if gathered else 0)
+    heads = tokens * (q_heads + k_heads)
+    return 3 * heads * rotary, 2 * heads * head * dtype_bytes + tokens * rows
+
+
 def inputs(
     draw,
     *,

@@ -34,6 +34,11 @@ def build(tl, *, dtype, lanes=8, block=4096, threads=256):
     return scale_in_place
 
 
+def work(*, dtype_bytes, groups, lanes=8):
+    """(flop, bytes to and from memory) where the factor is not 1: x is read and written."""
+    return groups * lanes, 2 * groups * lanes * dtype_bytes + 4
+
+
 def inputs(draw, *, groups, lanes=8):
     """Give x of (groups, lanes) and a factor: 1 for a single group."""
     return {"x": draw(groups, lanes), "factor": draw(1).float() if groups > 1 else draw(1).float() * 0 + 1}

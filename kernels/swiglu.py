@@ -52,6 +52,12 @@ def build(tl, *, dtype, lanes=8, act="silu", block=2048, threads=256):
     return swiglu
 
 
+def work(*, dtype_bytes, groups, lanes=8, act="silu"):
+    """(flop, bytes to and from memory), each tensor once; exp and erf count as one operation."""
+    each = {"silu": 5, "gelu": 6, "gelu_tanh": 9}[act]
+    return each * groups * lanes, 3 * groups * lanes * dtype_bytes
+
+
 def inputs(draw, *, groups, lanes=8, act="silu"):
     """Give two of (groups, lanes), the gate wide enough that both ends of the activation are met."""
     return {"gate": 4 * draw(groups, lanes), "up": draw(groups, lanes), "act": act}

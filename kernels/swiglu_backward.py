@@ -63,6 +63,12 @@ def build(tl, *, dtype, lanes=8, act="silu", block=2048, threads=256):
     return swiglu_backward
 
 
+def work(*, dtype_bytes, groups, lanes=8, act="silu"):
+    """(flop, bytes to and from memory), each tensor once; exp and erf count as one operation."""
+    each = {"silu": 12, "gelu": 14, "gelu_tanh": 22}[act]
+    return each * groups * lanes, 5 * groups * lanes * dtype_bytes
+
+
 def inputs(draw, *, groups, lanes=8, act="silu"):
     """Give three of (groups, lanes), the gate wide enough that both ends of the activation are met."""
     return {"dy": draw(groups, lanes), "gate": 4 * draw(groups, lanes), "up": draw(groups, lanes), "act": act}
