@@ -56,8 +56,11 @@ def build(  # noqa: C901 - one kernel reads best in one piece
     rows_whole = tl.GemmWarpPolicy.FullRow
 
     def wait(pending):
-        if overlap:
-            tl.wait_wgmma(pending)
+        return tl.wait_wgmma(pending) if overlap else None
+
+    def hold(tile):
+        """Products read a tile until they are waited for: only here may its place be filled anew."""
+        return tl.call_extern("handle", "static_cast<void>", tile[0, 0]) if overlap else None
 
     @tl.prim_func
     def attention_backward(  # noqa: C901 - likewise
@@ -123,6 +126,8 @@ def build(  # noqa: C901 - one kernel reads best in one piece
                     tl.copy(ds_low, ds_tile)
                 start(ds_tile, k_tile, dq_part, transpose_A=True, clear_accum=True)
                 wait(0)
+                hold(q_tile)
+                hold(dy_tile)
                 if dq_via_lds:
                     dq_tile = tl.alloc_shared((block_q, head), "float32")
                     tl.copy(dq_part, dq_tile)
