@@ -26,7 +26,7 @@ NEEDED_GB = {"cpu": 5.0, "cuda": 14.0, "rocm": 24.0}
 _TORCH_FAMILY = ("torch", "torchvision", "torchaudio", "triton")
 _PROOF = {
     "kernels": "import torch, tilelang",
-    "finetune": "import torch, peft, trl; from llamafactory.train.tuner import run_exp",
+    "finetune": "import torch, peft, trl, tilelang; from llamafactory.train.tuner import run_exp",
     "serve": "import torch, transformers, sglang; from sglang.srt.server_args import ServerArgs",
 }
 _CPU_PROOF = {"serve": "; import torchvision, sgl_kernel"}
