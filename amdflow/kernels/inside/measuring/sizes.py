@@ -1,0 +1,77 @@
+"""What is measured by default: the operators, sizes at which a float64 reference fits, sizes that are timed."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+
+from . import products, rowwise
+from .case import Case
+
+Sizes = Mapping[str, int | bool]
+FACTORIES: Mapping[str, Callable[..., Case]] = {
+    "rms_norm": rowwise.rms_norm,
+    "add_rms_norm": rowwise.add_rms_norm,
+    "layer_norm": rowwise.layer_norm,
+    "swiglu": rowwise.swiglu,
+    "geglu": rowwise.geglu,
+    "rope": rowwise.rope,
+    "linear_cross_entropy": products.linear_cross_entropy,
+    "gemm": products.gemm,
+    "attention": products.attention,
+}
+CHECKED: Mapping[str, Sequence[Sizes]] = {
+    "rms_norm": [*({"rows": 4096, "hidden": hidden} for hidden in (2048, 4096, 8192)), {"rows": 77, "hidden": 1001}],
+    "add_rms_norm": [{"rows": 4096, "hidden": hidden} for hidden in (2048, 4096, 8192)],
+    "layer_norm": [{"rows": 4096, "hidden": hidden} for hidden in (2048, 4096)],
+    "swiglu": [{"rows": 4096, "width": 8192}, {"rows": 4096, "width": 14336}, {"rows": 77, "width": 1001}],
+    "geglu": [{"rows": 4096, "width": 8192}],
+    "rope": [
+        {"batch": 1, "tokens": 4096, "q_heads": 32, "k_heads": 8, "head": 128},
+        {"batch": 2, "tokens": 77, "q_heads": 9, "k_heads": 3, "head": 64},
+    ],
+    "linear_cross_entropy": [
+        {"rows": 1024, "hidden": 2048, "vocab": 32000},
+        {"rows": 333, "hidden": 576, "vocab": 5001},
+    ],
+    "gemm": [
+        {"m": 4096, "n": 4096, "k": 4096},
+        {"m": 1000, "n": 1000, "k": 1000},
+        {"m": 1, "n": 4096, "k": 4096},
+        {"m": 67, "n": 130, "k": 104},
+    ],
+    "attention": [
+        {"batch": 1, "tokens": 4096, "heads": 8, "kv_heads": 2, "head": 128, "causal": True},
+        {"batch": 1, "tokens": 1000, "heads": 6, "kv_heads": 2, "head": 64, "causal": True},
+        {"batch": 1, "tokens": 333, "heads": 4, "kv_heads": 4, "head": 128, "causal": False},
+        {"batch": 1, "tokens": 1, "heads": 2, "kv_heads": 1, "head": 64, "causal": True},
+    ],
+}
+TIMED: Mapping[str, Sequence[Sizes]] = {
+    "rms_norm": [{"rows": 8192, "hidden": hidden} for hidden in (4096, 2048, 8192)],
+    "add_rms_norm": [{"rows": 8192, "hidden": 4096}],
+    "layer_norm": [{"rows": 8192, "hidden": 4096}],
+    "swiglu": [{"rows": 8192, "width": 14336}, {"rows": 8192, "width": 8192}],
+    "geglu": [{"rows": 8192, "width": 14336}],
+    "rope": [{"batch": 2, "tokens": 4096, "q_heads": 32, "k_heads": 8, "head": 128}],
+    "linear_cross_entropy": [
+        {"rows": 8192, "hidden": 2048, "vocab": 128256},
+        {"rows": 8192, "hidden": 4096, "vocab": 128256},
+    ],
+    "gemm": [{"m": 4096, "n": 4096, "k": 4096}, {"m": 8192, "n": 8192, "k": 8192}, {"m": 4096, "n": 14336, "k": 4096}],
+    "attention": [
+        {"batch": 4, "tokens": 4096, "heads": 32, "kv_heads": 32, "head": 128, "causal": True},
+        {"batch": 4, "tokens": 4096, "heads": 32, "kv_heads": 8, "head": 64, "causal": True},
+    ],
+}
+
+
+def case(op: str, sizes: Sizes) -> Case:
+    """The case of ``op`` at ``sizes``. Raises ValueError for a size that the operator does not have, or that is missing."""
+    factory = FACTORIES[op]
+    try:
+        inspect.signature(factory).bind(**sizes)
+    except TypeError as error:
+        names = ", ".join(inspect.signature(factory).parameters)
+        raise ValueError(f"{op}: {error}; its sizes are {names}") from error
+    return factory(**sizes)
