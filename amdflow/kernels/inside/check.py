@@ -23,7 +23,7 @@ import torch
 
 # a script's folder is first on its path
 from tilelang_ops.library import call_library
-from tilelang_ops.lowering import language_for, load_module
+from tilelang_ops.lowering import compile_for_gpu, language_for, load_module
 
 _GUARD = 256
 Kernel = tuple[Callable[[dict[str, Any]], None], dict[str, str]]
@@ -93,10 +93,8 @@ def _on_cpu(job: dict[str, Any], _module: Any) -> Kernel:
 
 
 def _on_gpu(job: dict[str, Any], module: Any) -> Kernel:
-    import tilelang
-
     function = module.build(language_for(job["target"]), **job["build"])
-    kernel = tilelang.compile(function, target="auto")
+    kernel = compile_for_gpu(module, function)
     types = {str(buffer.name): str(buffer.dtype) for buffer in function.buffer_map.values()}
 
     def run(values: dict[str, Any]) -> None:

@@ -14,7 +14,7 @@ from typing import Any
 import torch
 
 from .library import call_library
-from .lowering import describe, language_for, load_module, lower_cpu
+from .lowering import compile_for_gpu, describe, language_for, load_module, lower_cpu
 from .tiles import kernel_file, tiles_of
 
 Launcher = Callable[..., None]
@@ -59,14 +59,11 @@ def workgroups(device: str, each: int) -> int:
 @cache
 def _kernel(op: str, target: str, dtype: str, sizes: tuple[tuple[str, Any], ...]) -> Launcher:
     fixed = {"dtype": dtype, **{name: value for name, value in sizes if value is not None}}
-    function = load_module(str(kernel_file(op))).build(language_for(target), **fixed, **tiles_of(target, op, fixed))
-    return _for_cpu(function) if target == "cpu" else _for_gpu(function)
-
-
-def _for_gpu(function: Any) -> Launcher:
-    import tilelang
-
-    launcher: Launcher = tilelang.compile(function, target="auto")
+    module = load_module(str(kernel_file(op)))
+    function = module.build(language_for(target), **fixed, **tiles_of(target, op, fixed))
+    if target == "cpu":
+        return _for_cpu(function)
+    launcher: Launcher = compile_for_gpu(module, function)
     return launcher
 
 

@@ -67,6 +67,14 @@ def language_for(target: str) -> Any:
     return CpuDialect(language) if target == "cpu" else language
 
 
+def compile_for_gpu(module: ModuleType, function: Any) -> Any:
+    """TileLang's own compiler and launcher for ``function`` of a kernel's ``module``, for the GPU at hand."""
+    import tilelang
+
+    options = {"tl.enable_fast_math": True} if module.KERNEL.get("fast_math") else None
+    return tilelang.compile(function, target="auto", pass_configs=options)
+
+
 def lower_hip(function: Any, arch: str) -> tuple[str, Any]:
     """HIP C++ of ``function`` for a gfx name, and the module of its device functions."""
     import tilelang
