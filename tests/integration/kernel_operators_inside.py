@@ -195,7 +195,7 @@ def model() -> None:
         f"losses off and on: {max(abs(a - b) / a for a, b in zip(off, on, strict=True))} {off[-1] / off[0]}", flush=True
     )
     print(f"replaced: {' '.join(f'{op}={len(names)}' for op, names in replaced.modules.items())}", flush=True)
-    print(f"calls of each: {sorted(set(replaced.calls.values()))}", flush=True)
+    print(f"calls of each: {sorted({n for counts in replaced.calls.values() for n in counts.values()})}", flush=True)
     for choice in ({"rms_norm": "encoder"}, {"softmax": "all"}):
         try:
             ops.replace_modules(llama, choice)

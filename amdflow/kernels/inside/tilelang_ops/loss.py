@@ -20,16 +20,19 @@ def linear_cross_entropy(
     *,
     ignore_index: int = -100,
     reduction: Literal["mean", "sum"] = "mean",
+    count: Tensor | int | None = None,
 ) -> Tensor:
     """The loss of ``x @ weight.T`` against ``target``, a float32 scalar: x (..., hidden), weight (vocab, hidden), target (...).
 
     The gradients come out of the forward pass, where each part of the logits is at hand once; they can be taken once.
-    Rows whose target is ``ignore_index`` count for nothing. Targets must lie below vocab.
+    Rows whose target is ``ignore_index`` count for nothing. Targets must lie below vocab. ``count`` is what the sum is
+    divided by, in place of ``reduction``: the rows of all the parts of a batch that is computed in parts.
     """
     wanted = torch.is_grad_enabled()
-    scale = torch.ones(1, dtype=torch.float32, device=x.device)
-    if reduction == "mean":
-        scale = (target != ignore_index).sum().float().reciprocal().view(1)
+    if torch.is_autocast_enabled(x.device.type):
+        kind = torch.get_autocast_dtype(x.device.type)
+        x, weight = x.to(kind), weight.to(kind)
+    scale = _scale_of(x, target, ignore_index, reduction, count)
     loss: Tensor = _linear_cross_entropy(
         x,
         weight,
@@ -40,6 +43,14 @@ def linear_cross_entropy(
         wanted and weight.requires_grad,
     )[0]
     return loss
+
+
+def _scale_of(x: Tensor, target: Tensor, ignored: int, reduction: str, count: Tensor | int | None) -> Tensor:
+    if isinstance(count, Tensor):
+        return count.to(x.device, torch.float32).reciprocal().view(1)
+    if count is not None or reduction == "sum":
+        return torch.full((1,), 1.0 / (count or 1), dtype=torch.float32, device=x.device)
+    return (target != ignored).sum().float().reciprocal().view(1)
 
 
 def rows_at_a_time(rows: int, hidden: int, vocab: int) -> int:

@@ -1,134 +1,127 @@
-"""Which modules of Hugging Face models each operator can stand for, and how it is put in their place."""
+"""Which modules of Hugging Face models each operator can stand in, and how it is put there."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass
 
 import torch
 
-from .gated import Activation, swiglu
+from . import replace_gated, replace_loss, replace_norm, replace_rope
 from .launch import NAMES
-from .norm import layer_norm, rms_norm
+from .site import Declined, Forward, Replaced, Site
 
 ALL, OFF = "all", "off"
-_ACTIVATIONS: dict[str, Activation] = {
-    "silu": "silu",
-    "swish": "silu",
-    "gelu": "gelu",
-    "gelu_pytorch_tanh": "gelu_tanh",
-    "gelu_new": "gelu_tanh",
-}
 
 
 @dataclass(frozen=True)
 class Entry:
-    """One operator: the classes it replaces, by name, since importing every model's code would take minutes."""
+    """One operator: the classes it works in, by name, since importing every model's code would take minutes."""
 
     op: str
     modules: tuple[str, ...]
-    forward: Callable[[Any], Callable[..., torch.Tensor] | None]
-    """A module's new forward; None for a module that does not do what the kernel does."""
-    dtypes: tuple[str, ...] = tuple(NAMES.values())
-    kernels: tuple[str, ...] = ()
+    forward: Callable[[Site], Forward]
+    """A module's new forward. Raises Declined for a module that does not do what the operator does."""
+    kernels: tuple[str, ...]
     """What is built for it; every target that kernels are built for has them."""
-
-
-@dataclass
-class Replaced:
-    """What came of a choice: names of modules by operator, and how often each was called since (outside of compiled graphs)."""
-
-    modules: dict[str, list[str]] = field(default_factory=dict)
-    calls: dict[str, int] = field(default_factory=dict)
+    shapes: str = "any"
+    """What it takes, in words."""
+    dtypes: tuple[str, ...] = tuple(NAMES.values())
 
 
 def replace_modules(model: torch.nn.Module, choice: Mapping[str, str]) -> Replaced:
-    """Switch operators on in ``model``, in place: ``{"rms_norm": "all", "swiglu": "layers.[0-3].mlp", "layer_norm": "off"}``.
+    """Switch operators on in ``model``, in place: ``{"rms_norm": "all", "swiglu": "layers.[0-3].mlp", "rope": "off"}``.
 
     A choice is ``all``, ``off``, or a regular expression that is looked for in a module's name. Raises ValueError for an
     unknown operator, and for a choice that no module answers to, so that nothing stays off unnoticed.
     """
-    found = Replaced()
-    for op, where in choice.items():
-        entry = REGISTRY.get(op)
-        if entry is None:
+    for op in choice:
+        if op not in REGISTRY:
             raise ValueError(f"no operator called {op!r} replaces modules, only {', '.join(REGISTRY)}")
+    found = Replaced()
+    for op, entry in REGISTRY.items():  # in this order: some build upon those before them
+        where = choice.get(op, OFF)
         if where != OFF:
-            found.modules[op] = _replace(model, entry, "" if where == ALL else where, found.calls)
+            _replace(model, entry, "" if where == ALL else where, found)
             if not found.modules[op]:
-                raise ValueError(
-                    f"{op}: {where!r} finds none of the modules it can replace ({', '.join(entry.modules)})"
-                )
+                raise ValueError(_nothing_found(entry, where, found.declined[op]))
     return found
 
 
-def _replace(model: torch.nn.Module, entry: Entry, pattern: str, calls: dict[str, int]) -> list[str]:
-    names = []
-    for name, module in model.named_modules():
-        if type(module).__name__ in entry.modules and re.search(pattern, name):
-            forward = entry.forward(module)
-            if forward is not None:
-                calls[name] = 0
-                module.forward = _counted(forward, name, calls)
-                names.append(name)
-    return names
+def _replace(model: torch.nn.Module, entry: Entry, pattern: str, found: Replaced) -> None:
+    names: list[str] = []
+    calls: dict[str, int] = {}
+    declined: dict[str, str] = {}
+    found.modules[entry.op], found.calls[entry.op], found.declined[entry.op] = names, calls, declined
+    for name, module in list(model.named_modules()):
+        if type(module).__name__ not in entry.modules or not re.search(pattern, name):
+            continue
+        try:
+            module.forward = entry.forward(Site(model, name, module, calls))
+        except Declined as reason:
+            declined[name] = str(reason)
+            continue
+        calls[name] = 0
+        names.append(name)
 
 
-def _counted(forward: Callable[..., torch.Tensor], name: str, calls: dict[str, int]) -> Callable[..., torch.Tensor]:
-    def counted(*arguments: Any) -> torch.Tensor:
-        if not torch.compiler.is_compiling():  # a count in a compiled graph would make it anew at every call
-            calls[name] += 1
-        return forward(*arguments)
-
-    return counted
-
-
-def _rms_norm_of(module: Any) -> Callable[..., torch.Tensor]:
-    eps = module.variance_epsilon if hasattr(module, "variance_epsilon") else module.eps
-    offset = 1.0 if type(module).__name__.startswith("Gemma") else 0.0
-    return lambda x: rms_norm(x, module.weight, eps, offset)
+def _nothing_found(entry: Entry, where: str, declined: Mapping[str, str]) -> str:
+    if declined:
+        name, reason = next(iter(declined.items()))
+        others = f" (and {len(declined) - 1} more)" if len(declined) > 1 else ""
+        return f"{entry.op}: {where!r} finds only modules it cannot stand in: {name or 'the model'}{others}: {reason}"
+    return f"{entry.op}: {where!r} finds none of the modules it can replace ({', '.join(entry.modules)})"
 
 
-def _gated_of(module: Any) -> Callable[..., torch.Tensor] | None:
-    name = getattr(module.config, "hidden_activation", None) or module.config.hidden_act
-    act = _ACTIVATIONS.get(name)
-    if act is None:
-        return None
-    return lambda x: module.down_proj(swiglu(module.gate_proj(x), module.up_proj(x), act))
+def _names(families: tuple[str, ...], part: str) -> tuple[str, ...]:
+    return tuple(f"{family}{part}" for family in families)
 
 
-def _layer_norm_of(module: Any) -> Callable[..., torch.Tensor] | None:
-    if module.weight is None or module.bias is None or len(module.normalized_shape) != 1:
-        return None
-    return lambda x: layer_norm(x, module.weight, module.bias, module.eps)
-
-
-_FAMILIES = ("Llama", "Mistral", "Mixtral", "Qwen2", "Qwen3", "Gemma", "Gemma2", "Gemma3", "Phi3", "Olmo2", "SmolLM3")
-_GATED = ("Llama", "Mistral", "Qwen2", "Qwen3", "Gemma", "Gemma2", "Gemma3", "Olmo2", "SmolLM3")
+_LLAMAS = ("Llama", "Mistral", "Qwen2", "Qwen3", "Gemma", "Gemma2", "Gemma3", "SmolLM3")
+"""Families whose blocks are alike."""
+_MOES = ("Mixtral", "Qwen2Moe", "Qwen3Moe")
+_NORMS = ("rms_norm", "rms_norm_backward", "column_sum")
 
 REGISTRY = {
     entry.op: entry
     for entry in (
-        Entry(
-            "rms_norm",
-            tuple(f"{family}RMSNorm" for family in _FAMILIES),
-            _rms_norm_of,
-            kernels=("rms_norm", "rms_norm_backward", "column_sum"),
-        ),
-        Entry(
-            "swiglu",
-            tuple(f"{family}MLP" for family in _GATED),
-            _gated_of,
-            kernels=("swiglu", "swiglu_backward"),
-        ),
+        Entry("rms_norm", _names((*_LLAMAS, *_MOES, "Phi3", "Olmo2"), "RMSNorm"), replace_norm.rms_norm_of, _NORMS),
         Entry(
             "layer_norm",
             ("LayerNorm",),
-            _layer_norm_of,
-            kernels=("layer_norm", "layer_norm_backward", "column_sum"),
+            replace_norm.layer_norm_of,
+            ("layer_norm", "layer_norm_backward", "column_sum"),
+            "one normed dimension, with weight and bias",
+        ),
+        Entry(
+            "add_rms_norm",
+            _names((*_LLAMAS, *_MOES, "Phi3"), "DecoderLayer"),
+            replace_norm.add_rms_norm_of,
+            _NORMS,
+            "layers whose norms come before their blocks; a norm whose weight lies on this device in one piece",
+        ),
+        Entry(
+            "swiglu",
+            _names((*_LLAMAS, "Qwen2Moe", "Qwen3Moe", "Olmo2"), "MLP"),
+            replace_gated.gated_of,
+            ("swiglu", "swiglu_backward"),
+            "gate and up as layers of their own; SiLU or GELU",
+        ),
+        Entry(
+            "rope",
+            _names((*_LLAMAS, *_MOES, "Phi3", "Olmo2"), "Attention"),
+            replace_rope.rope_of,
+            ("rope",),
+            "halves rotated, an even number of elements a head",
+        ),
+        Entry(
+            "linear_cross_entropy",
+            _names((*_LLAMAS, "Phi3", "Olmo2"), "ForCausalLM"),
+            replace_loss.loss_of,
+            ("cross_entropy", "scale_in_place"),
+            "training with labels; a plain lm_head without bias, logits neither capped nor scaled",
         ),
     )
 }
-"""Operators that replace whole modules. rope, add_rms_norm and linear_cross_entropy are functions in a model's code."""
+"""Operators by name, in the order in which they are put in place."""

@@ -1,0 +1,62 @@
+"""Where an operator is put to work in a model: one module, its surroundings, and a count of the operator's calls."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+
+Forward = Callable[..., Any]
+
+
+class Declined(Exception):
+    """A module of a known class that does not do what the operator does; the text says what differs."""
+
+
+@dataclass
+class Replaced:
+    """What came of a choice, by operator and by the module's name."""
+
+    modules: dict[str, list[str]] = field(default_factory=dict)
+    """Where each operator is at work now."""
+    calls: dict[str, dict[str, int]] = field(default_factory=dict)
+    """How often each operator was called in each module since (outside of compiled graphs)."""
+    declined: dict[str, dict[str, str]] = field(default_factory=dict)
+    """Modules of a known class that were left as they are, with the reason."""
+
+
+@dataclass(frozen=True)
+class Site:
+    """A module that an operator may stand in."""
+
+    model: torch.nn.Module
+    name: str
+    module: Any
+    calls: dict[str, int]
+
+    def count(self) -> None:
+        """Note a call of the operator; not while a graph is compiled, which a changing count would make anew each time."""
+        if not torch.compiler.is_compiling():
+            self.calls[self.name] = self.calls.get(self.name, 0) + 1
+
+    def parent(self, levels: int = 1) -> Any:
+        """The module ``levels`` above this one."""
+        return self.model.get_submodule(".".join(self.name.split(".")[:-levels]))
+
+
+def always(build: Callable[[Any], Forward]) -> Callable[[Site], Forward]:
+    """The replacement of a whole module by what ``build`` makes of it: every call of the module is one of the operator."""
+
+    def replacement(site: Site) -> Forward:
+        forward = build(site.module)
+
+        def counted(*arguments: Any) -> Any:
+            site.count()
+            return forward(*arguments)
+
+        counted.count = site.count  # type: ignore[attr-defined]
+        return counted
+
+    return replacement
