@@ -10,7 +10,7 @@ import torch
 
 from . import replace_gated, replace_loss, replace_norm, replace_rope
 from .launch import NAMES
-from .site import Declined, Forward, Replaced, Site
+from .site import Declined, Forward, Replaced, Site, noting
 
 ALL, OFF = "all", "off"
 
@@ -52,13 +52,15 @@ def replace_modules(model: torch.nn.Module, choice: Mapping[str, str]) -> Replac
 def _replace(model: torch.nn.Module, entry: Entry, pattern: str, found: Replaced) -> None:
     names: list[str] = []
     calls: dict[str, int] = {}
+    traced: set[str] = set()
     declined: dict[str, str] = {}
     found.modules[entry.op], found.calls[entry.op], found.declined[entry.op] = names, calls, declined
+    found.traced[entry.op] = traced
     for name, module in list(model.named_modules()):
         if type(module).__name__ not in entry.modules or not re.search(pattern, name):
             continue
         try:
-            module.forward = entry.forward(Site(model, name, module, calls))
+            module.forward = entry.forward(Site(model, name, module, calls, noting(traced, name)))
         except Declined as reason:
             declined[name] = str(reason)
             continue

@@ -23,6 +23,8 @@ class Replaced:
     """Where each operator is at work now."""
     calls: dict[str, dict[str, int]] = field(default_factory=dict)
     """How often each operator was called in each module since (outside of compiled graphs)."""
+    traced: dict[str, set[str]] = field(default_factory=dict)
+    """Modules in which each operator became part of a compiled graph."""
     declined: dict[str, dict[str, str]] = field(default_factory=dict)
     """Modules of a known class that were left as they are, with the reason."""
 
@@ -35,15 +37,29 @@ class Site:
     name: str
     module: Any
     calls: dict[str, int]
+    note: Callable[[], None]
+    """Puts down, once a trace, that the operator is part of a graph."""
 
     def count(self) -> None:
-        """Note a call of the operator; not while a graph is compiled, which a changing count would make anew each time."""
-        if not torch.compiler.is_compiling():
+        """Count a call of the operator; while a graph is traced just note it: a changing count would make that anew each time."""
+        if torch.compiler.is_compiling():
+            self.note()
+        else:
             self.calls[self.name] = self.calls.get(self.name, 0) + 1
 
     def parent(self, levels: int = 1) -> Any:
         """The module ``levels`` above this one."""
         return self.model.get_submodule(".".join(self.name.split(".")[:-levels]))
+
+
+def noting(traced: set[str], name: str) -> Callable[[], None]:
+    """What adds ``name`` to ``traced`` while a graph is traced, and leaves nothing in the graph."""
+
+    @torch.compiler.assume_constant_result
+    def note() -> None:
+        traced.add(name)
+
+    return note
 
 
 def always(build: Callable[[Any], Forward]) -> Callable[[Site], Forward]:
