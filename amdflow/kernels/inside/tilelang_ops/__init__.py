@@ -4,15 +4,21 @@ Each is a ``torch.library`` operator of the namespace ``amdflow`` with a gradien
 compiled at first use; the environment variable AMDFLOW_KERNELS names folders whose kernels win over the shipped ones.
 """
 
+from .attention import AttentionCall, attention, choose_attention
 from .gated import swiglu
 from .loss import linear_cross_entropy
 from .norm import add_rms_norm, layer_norm, rms_norm
 from .registry import REGISTRY, replace_modules
 from .rotary import rope, rope_tables
+from .site import Replaced
 
 __all__ = [
     "REGISTRY",
+    "AttentionCall",
+    "Replaced",
     "add_rms_norm",
+    "attention",
+    "choose_attention",
     "layer_norm",
     "linear_cross_entropy",
     "replace_modules",

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 
 import torch
 
-from . import replace_gated, replace_loss, replace_norm, replace_rope
+from . import replace_attention, replace_gated, replace_loss, replace_norm, replace_rope
+from .attention import HEADS
 from .launch import NAMES
 from .site import Declined, Forward, Replaced, Site, noting
 
@@ -116,6 +117,14 @@ REGISTRY = {
             replace_rope.rope_of,
             ("rope",),
             "halves rotated, an even number of elements a head",
+        ),
+        Entry(
+            "attention",
+            _names((*_LLAMAS, *_MOES, "Phi3", "Olmo2"), "Attention"),
+            replace_attention.attention_of,
+            ("attention", "attention_backward"),
+            f"causal or full, as many keys as tokens, heads of {' or '.join(map(str, HEADS))}; else torch's SDPA, with a warning",
+            ("bfloat16", "float16"),
         ),
         Entry(
             "linear_cross_entropy",
