@@ -1,11 +1,13 @@
-"""``amdflow kernels``: build TileLang kernels for AMD targets and test their numbers."""
+"""``amdflow kernels``: build TileLang kernels for AMD targets, test their numbers, measure and tune them."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
+from amdflow.cli.kernel_bench import bench
+from amdflow.cli.kernel_options import Dtypes, Jobs, KernelNames, words
 from amdflow.cli.options import Arch, ConfigFile, DryRun, Force, FormatOption, FromManifest, Output, Quiet, Verify
 from amdflow.terminal import Format
 
@@ -14,17 +16,9 @@ if TYPE_CHECKING:
     from amdflow.terminal import Terminal
 
 app = typer.Typer(
-    help="Build TileLang kernels for AMD targets and test their numbers.\n\nExample:  amdflow kernels build --kernel gemm",
+    help="Build TileLang kernels for AMD targets, test their numbers, measure and tune them.\n\nExample:  amdflow kernels build --kernel gemm",
     no_args_is_help=True,
 )
-
-KernelNames = Annotated[
-    str | None, typer.Option("--kernel", help="Operators, separated by commas (gemm,rope).", show_default=False)
-]
-Dtypes = Annotated[
-    str | None, typer.Option("--dtype", help="Value types, separated by commas (bfloat16,float16).", show_default=False)
-]
-Jobs = Annotated[int | None, typer.Option("--jobs", "-j", help="Processes at a time.", show_default="one a core")]
 
 
 @app.command()
@@ -48,7 +42,7 @@ def build(
     """
     from amdflow.cli.context import run_stage
 
-    flags = {"kernels": _words(kernel), "dtypes": _words(dtype), "targets": _words(arch), "jobs": jobs}
+    flags = {"kernels": words(kernel), "dtypes": words(dtype), "targets": words(arch), "jobs": jobs}
     run_stage(
         "kernels",
         flags,
@@ -81,8 +75,8 @@ def check(
     from amdflow.kernels.check import check_kernels, failure
 
     context = open_context(format=format, quiet=quiet, config=config)
-    flags = {"kernels": _words(kernel), "jobs": jobs}
-    results = check_kernels(context, flags, _words(dtype) or ())
+    flags = {"kernels": words(kernel), "jobs": jobs}
+    results = check_kernels(context, flags, words(dtype) or ())
     columns = ("kernel", "dtype", "on", "sizes", "worst error", "allowed", "result")
     context.terminal.table(columns, [result.cells() for result in results], right=(4, 5))
     context.terminal.data(
@@ -94,8 +88,7 @@ def check(
     context.terminal.success(f"{len(results)} tests passed")
 
 
-def _words(text: str | None) -> tuple[str, ...] | None:
-    return None if text is None else tuple(word.strip() for word in text.split(",") if word.strip())
+app.command()(bench)
 
 
 def render(report: StageReport, terminal: Terminal) -> None:

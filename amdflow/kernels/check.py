@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import json
 import math
-import shutil
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
 from amdflow.errors import AmdflowError, EnvironmentProblem, UsageError
@@ -16,7 +13,8 @@ from amdflow.files import write_json
 from amdflow.kernels.build import CPU_LIBRARY, LAUNCH, Line
 from amdflow.kernels.compile import host_compiler
 from amdflow.kernels.item import SCRIPTS, SHORT, Item, core_count, sizes_text
-from amdflow.kernels.sources import Case, Folders, Kernel
+from amdflow.kernels.session import Session, check_names, open_session
+from amdflow.kernels.sources import Case, Folders, Kernel, find_kernels
 from amdflow.kernels.tiles import tiles_for
 from amdflow.pipeline.stage import Run
 from amdflow.process import describe_status
@@ -119,7 +117,7 @@ class Suite:
         return found
 
 
-def run_suite(suite: Suite, run: Run) -> list[Result]:
+def run_suite(suite: Suite, session: Session) -> list[Result]:
     """Run everything. Raises EnvironmentProblem without a C++ compiler, AmdflowError when a kernel does not build."""
     compiler = host_compiler(suite.rocm)
     if not compiler:
@@ -127,11 +125,11 @@ def run_suite(suite: Suite, run: Run) -> list[Result]:
             "no C++ compiler to run kernels on the CPU with",
             hint="apt install g++, or `amdflow toolchain install rocm`",
         )
-    results = _on_cpu(suite, run, compiler)
-    gpu = _probe(suite.engine, run) if suite.engine.device != "cpu" else None
+    results = _on_cpu(suite, session.run, compiler)
+    gpu = session.gpu()
     if gpu is not None:
         pairs = suite.items(gpu["target"])
-        results += _check(pairs, [{}] * len(pairs), suite, run, "gpu")
+        results += _check(pairs, [{}] * len(pairs), suite, session.run, "gpu")
     return results
 
 
@@ -145,25 +143,6 @@ def failure(results: Sequence[Result]) -> AmdflowError | None:
         f"{len(wrong)} of {len(results)} kernel tests failed: {names}",
         hint=f"look at one: amdflow kernels test --kernel {wrong[0].kernel} --dtype {wrong[0].dtype}",
     )
-
-
-def scratch_run(private: Path, cache: Path, root: Path, terminal: Any) -> Run:
-    """Folders for one test run below the workspace's private folder; the caller removes ``scratch``."""
-    stamp = f"{datetime.now(UTC):%Y%m%dT%H%M%S}"
-    scratch = private / "scratch" / f"kernels-test-{stamp}"
-    run = Run(
-        scratch,
-        scratch / "payload",
-        "payload",
-        private / "logs" / "kernels-test" / stamp,
-        cache,
-        root,
-        private,
-        terminal,
-    )
-    for folder in (run.payload, run.logs, run.cache):
-        folder.mkdir(parents=True, exist_ok=True)
-    return run
 
 
 def _on_cpu(suite: Suite, run: Run, compiler: list[str]) -> list[Result]:
@@ -232,39 +211,11 @@ def _check(
     return results
 
 
-def _probe(engine: Engine, run: Run) -> dict[str, str] | None:
-    done = run.call(
-        [str(engine.python), str(SCRIPTS / "check.py"), "probe"], log="probe.log", extra_env=engine.environment()
-    )
-    line = next((line for line in done.stdout.splitlines() if line.startswith('{"gpu"')), '{"gpu": null}')
-    found: dict[str, str] | None = json.loads(line)["gpu"]
-    return found
-
-
 def check_kernels(context: Any, flags: dict[str, Any], dtypes: Sequence[str]) -> list[Result]:
     """What the command does: resolve the section, take the workspace's lock, run the suite."""
-    from amdflow.config import nearest
-    from amdflow.kernels.config import KernelsConfig
-    from amdflow.kernels.sources import find_kernels, open_folders
-    from amdflow.kernels.stage import STAGE
-    from amdflow.pipeline.workspace import locked
-
-    for dtype in dtypes:
-        if dtype not in ALLOWED:
-            raise UsageError(
-                f"unknown value type {dtype!r}{nearest(dtype, list(ALLOWED))}",
-                hint=f"value types: {', '.join(ALLOWED)}",
-            )
-    config = context.project.resolve("kernels", KernelsConfig, flags).value
-    source = (context.project.root / Path(config.source).expanduser()).resolve()
-    folders = open_folders(source, given=config.source)
-    kernels = find_kernels(folders, config.kernels)
-    engine = context.toolchain.engine("kernels")
-    rocm = None if host_compiler(None) else context.toolchain.rocm()
-    destination = context.destination(STAGE)
-    with locked(destination.private, "kernels test"):
-        run = scratch_run(destination.private, destination.cache, context.project.root, context.terminal)
-        try:
-            return run_suite(Suite(folders, kernels, dtypes, engine, rocm, core_count(config.jobs)), run)
-        finally:
-            shutil.rmtree(run.scratch, ignore_errors=True)
+    check_names(dtypes, list(ALLOWED), "value type")
+    with open_session(context, flags, "test") as session:
+        kernels = find_kernels(session.folders, session.config.kernels)
+        rocm = None if host_compiler(None) else context.toolchain.rocm()
+        jobs = core_count(session.config.jobs)
+        return run_suite(Suite(session.folders, kernels, dtypes, session.engine, rocm, jobs), session)

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -23,11 +23,12 @@ import torch
 
 # a script's folder is first on its path
 from measuring.case import Case
+from measuring.cases import case
 from measuring.clock import ceilings
 from measuring.compare import ALLOWED, check, compile_all, time_contender
 from measuring.record import Record, say
 from measuring.roofline import roofline
-from measuring.sizes import CHECKED, FACTORIES, TIMED, Sizes, case
+from measuring.sizes import CHECKED, OPERATORS, TIMED, Sizes
 from measuring.summary import is_wrong, summary_lines
 from tilelang_ops import launch
 from tilelang_ops.tiles import tiles_of
@@ -86,7 +87,7 @@ def _draw(document: Mapping[str, Any], options: argparse.Namespace) -> None:
 
 
 def _cases(options: argparse.Namespace, defaults: Mapping[str, Sequence[Sizes]]) -> list[Case]:
-    ops = options.only or list(FACTORIES)
+    ops = options.only or OPERATORS
     return [case(op, sizes) for op in ops for sizes in ([options.sizes] if options.sizes else defaults[op])]
 
 
@@ -116,7 +117,7 @@ def _facts(options: argparse.Namespace) -> dict[str, Any]:
 
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description="errors and medians of the kernels on this machine's GPU")
-    parser.add_argument("--only", type=_words(FACTORIES), default=[], help="operators, separated by commas")
+    parser.add_argument("--only", type=_words(OPERATORS), default=[], help="operators, separated by commas")
     parser.add_argument("--dtype", type=_words(ALLOWED), default=["bfloat16"], help="value types")
     parser.add_argument("--sizes", type=_sizes, default={}, help="sizes of the one operator that --only names")
     parser.add_argument("--check", action="store_true", help="compare with float64 first")
@@ -130,7 +131,7 @@ def _options() -> argparse.Namespace:
     return options
 
 
-def _words(known: Mapping[str, Any]) -> Any:
+def _words(known: Collection[str]) -> Any:
     def read(text: str) -> list[str]:
         words = [word.strip() for word in text.split(",") if word.strip()]
         for word in words:

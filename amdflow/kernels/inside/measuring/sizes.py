@@ -1,25 +1,10 @@
-"""What is measured by default: the operators, sizes at which a float64 reference fits, sizes that are timed."""
+"""What is measured by default: sizes at which a float64 reference fits, and sizes that are timed. Standard library only."""
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Callable, Mapping, Sequence
-
-from . import products, rowwise
-from .case import Case
+from collections.abc import Mapping, Sequence
 
 Sizes = Mapping[str, int | bool]
-FACTORIES: Mapping[str, Callable[..., Case]] = {
-    "rms_norm": rowwise.rms_norm,
-    "add_rms_norm": rowwise.add_rms_norm,
-    "layer_norm": rowwise.layer_norm,
-    "swiglu": rowwise.swiglu,
-    "geglu": rowwise.geglu,
-    "rope": rowwise.rope,
-    "linear_cross_entropy": products.linear_cross_entropy,
-    "gemm": products.gemm,
-    "attention": products.attention,
-}
 CHECKED: Mapping[str, Sequence[Sizes]] = {
     "rms_norm": [*({"rows": 4096, "hidden": hidden} for hidden in (2048, 4096, 8192)), {"rows": 77, "hidden": 1001}],
     "add_rms_norm": [{"rows": 4096, "hidden": hidden} for hidden in (2048, 4096, 8192)],
@@ -64,14 +49,4 @@ TIMED: Mapping[str, Sequence[Sizes]] = {
         {"batch": 4, "tokens": 4096, "heads": 32, "kv_heads": 8, "head": 64, "causal": True},
     ],
 }
-
-
-def case(op: str, sizes: Sizes) -> Case:
-    """The case of ``op`` at ``sizes``. Raises ValueError for a size that the operator does not have, or that is missing."""
-    factory = FACTORIES[op]
-    try:
-        inspect.signature(factory).bind(**sizes)
-    except TypeError as error:
-        names = ", ".join(inspect.signature(factory).parameters)
-        raise ValueError(f"{op}: {error}; its sizes are {names}") from error
-    return factory(**sizes)
+OPERATORS = tuple(TIMED)
