@@ -14,7 +14,9 @@ KERNEL = {
     "matrix": True,
     "dtypes": ["bfloat16", "float16"],
     "sizes": {"head": "width of a head", "causal": "token i sees tokens 0..i only"},
+    "typical": {"batch": 4, "tokens": 4096, "heads": 32, "kv_heads": 8},
     "replaces": ["attention"],
+    "fast_math": True,
     "slack": 2,  # the first rows are means of few values, and larger than the result's root mean square
 }
 CASES = [

@@ -15,6 +15,8 @@ KERNEL = {
     "matrix": True,
     "dtypes": ["bfloat16", "float16"],
     "sizes": {"head": "width of a head", "causal": "token i sees tokens 0..i only"},
+    "typical": {"batch": 4, "tokens": 4096, "heads": 32, "kv_heads": 8},
+    "fast_math": True,
     "slack": 2,  # probabilities and their gradients are both rounded before the last products
 }
 CASES = [

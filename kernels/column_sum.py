@@ -6,6 +6,7 @@ KERNEL = {
     "matrix": False,
     "dtypes": ["bfloat16", "float16", "float32"],
     "sizes": {"width": "columns of x"},
+    "typical": {"parts": 256},
 }
 CASES = [
     {"build": {"width": 576}, "run": {"parts": 5}},

@@ -11,6 +11,7 @@ KERNEL = {
     "matrix": False,
     "dtypes": ["bfloat16", "float16", "float32"],
     "sizes": {"hidden": "columns of x"},
+    "typical": {"rows": 8192},
     "replaces": ["layer_norm"],
 }
 CASES = [

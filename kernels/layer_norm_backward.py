@@ -12,6 +12,7 @@ KERNEL = {
     "matrix": False,
     "dtypes": ["bfloat16", "float16", "float32"],
     "sizes": {"hidden": "columns of x"},
+    "typical": {"rows": 8192, "parts": 256},
 }
 CASES = [
     {"build": {"hidden": 576}, "run": {"rows": 7, "parts": 3}},

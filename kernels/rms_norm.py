@@ -12,6 +12,7 @@ KERNEL = {
     "matrix": False,
     "dtypes": ["bfloat16", "float16", "float32"],
     "sizes": {"hidden": "columns of x", "residual": "add r first and hand out the sum"},
+    "typical": {"rows": 8192},
     "replaces": ["rms_norm", "norm"],
 }
 CASES = [

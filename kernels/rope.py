@@ -21,6 +21,7 @@ KERNEL = {
         "gathered": "positions are given, token by token",
         "interleaved": "pairs (0, 1), (2, 3)... as GPT-J has them, not (0, rotary / 2), (1, rotary / 2 + 1)...",
     },
+    "typical": {"tokens": 8192, "q_heads": 32, "k_heads": 8},
     "replaces": ["rope"],
 }
 CASES = [

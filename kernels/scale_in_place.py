@@ -9,6 +9,7 @@ KERNEL = {
     "matrix": False,
     "dtypes": ["bfloat16", "float16", "float32"],
     "sizes": {"lanes": "elements of a group: 8, or 1 for odd sizes"},
+    "typical": {"groups": 4194304},
 }
 CASES = [
     {"build": {}, "run": {"groups": 577}},

@@ -8,6 +8,7 @@ KERNEL = {
     "matrix": False,
     "dtypes": ["bfloat16", "float16", "float32"],
     "sizes": {"lanes": "elements of a group: 8, or 1 for odd sizes", "act": "silu, gelu (erf) or gelu_tanh"},
+    "typical": {"groups": 14680064},
 }
 CASES = [
     {"build": {}, "run": {"groups": 577}},

@@ -4,6 +4,18 @@ Sources: LLVM's "User Guide for AMDGPU Backend" (processors, register allocation
 AMD's instruction set documents of CDNA 1 to 4 and RDNA 2 to 4 (register files, LDS, waves per SIMD, matrix
 instructions). Registers are shared out as clang's own occupancy remark has it (an integration test compares); beyond
 that, workgroups count whole here and LDS in the granules in which it is handed out.
+
+Peaks are AMD's published figures of one product for each target, dense, at its highest clock: what the data sheets and
+product pages give, and where those round, the compute units times the operations of one in a clock (CDNA 1 to 4 white
+papers; RDNA 2 to 4 instruction set documents) times that clock:
+
+- MI100 120 x 512 (bfloat16) at 1.502 GHz; MI210 104 x 1024 at 1.7 GHz; MI300X 304 x 2048 at 2.1 GHz; MI355X 256 x 4096
+  at 2.4 GHz. Vector float32: 128 a unit and clock, 256 from CDNA 3. Memory from the same data sheets.
+- RDNA 3 and 3.5: 512 WMMA and 256 vector operations a unit and clock: RX 7900 XTX 96 units at 2.5 GHz, RX 7800 XT 60 at
+  2.43, RX 7600 32 at 2.655, Radeon 890M 16 at 2.9, Radeon 8060S 40 at 2.9. RDNA 4: 1024 and 256: RX 9070 XT 64 at 2.97,
+  RX 9060 XT 32 at 3.13. RX 6900 XT: 128 vector operations a unit and clock, 80 at 2.25.
+- Memory of Radeons: width of the bus times the data rate on the product pages; of the two APUs, LPDDR5X-7500 on 128 bits
+  and LPDDR5X-8000 on 256 bits, shared with the processor.
 """
 
 from __future__ import annotations
@@ -17,6 +29,19 @@ from amdflow.errors import UsageError
 
 KIB = 1024
 Matrix = Literal["mfma", "wmma"]
+
+
+@dataclass(frozen=True, slots=True)
+class Peak:
+    """What one product can do at most, as published (see the module)."""
+
+    product: str
+    matrix: float
+    """bfloat16 matrix operations, TFLOP/s; 0 without matrix instructions."""
+    vector: float
+    """float32 vector operations, TFLOP/s."""
+    memory: float
+    """GB/s to and from memory."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +87,11 @@ class Target:
     def cdna(self) -> bool:
         """Whether it is a data-centre target with 64-lane waves."""
         return self.family.startswith("CDNA")
+
+    @property
+    def dialect(self) -> str:
+        """Equal for targets whose instructions differ in nothing that a kernel generator asks about."""
+        return self.family.partition(".")[0] if not self.cdna else self.name
 
     def registers(self, vgprs: int, agprs: int = 0) -> int:
         """Vector registers a lane takes: AGPRs come behind the VGPRs in one file, or lie in a file of their own."""
@@ -126,6 +156,24 @@ TARGETS: Mapping[str, Target] = MappingProxyType(
             _rdna("gfx1200", "RDNA4", "Radeon RX 9060 XT", file=1536),
             _rdna("gfx1201", "RDNA4", "Radeon RX 9070 XT", "Radeon AI PRO R9700", file=1536),
         )
+    }
+)
+
+
+PEAKS: Mapping[str, Peak] = MappingProxyType(
+    {
+        "gfx908": Peak("Instinct MI100", 92.3, 23.1, 1228.8),
+        "gfx90a": Peak("Instinct MI210", 181.0, 22.6, 1638.4),
+        "gfx942": Peak("Instinct MI300X", 1307.4, 163.4, 5300.0),
+        "gfx950": Peak("Instinct MI355X", 2516.6, 157.3, 8000.0),
+        "gfx1030": Peak("Radeon RX 6900 XT", 0.0, 23.0, 512.0),
+        "gfx1100": Peak("Radeon RX 7900 XTX", 122.9, 61.4, 960.0),
+        "gfx1101": Peak("Radeon RX 7800 XT", 74.6, 37.3, 624.0),
+        "gfx1102": Peak("Radeon RX 7600", 43.5, 21.8, 288.0),
+        "gfx1150": Peak("Radeon 890M", 23.8, 11.9, 120.0),
+        "gfx1151": Peak("Radeon 8060S", 59.4, 29.7, 256.0),
+        "gfx1200": Peak("Radeon RX 9060 XT", 102.6, 25.6, 320.0),
+        "gfx1201": Peak("Radeon RX 9070 XT", 194.6, 48.7, 640.0),
     }
 )
 

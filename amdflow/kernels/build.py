@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,7 @@ from amdflow.errors import AmdflowError
 from amdflow.files import portable, write_json
 from amdflow.gpu.targets import target
 from amdflow.kernels.code_object import Resources, read_resources
-from amdflow.kernels.compile import CPU_FLAGS, HIP_FLAGS, compile_cpu, compile_hip, stand_in_headers
+from amdflow.kernels.compile import CPU_FLAGS, HIP_FLAGS, HipCompiler, compile_cpu, stand_in_headers
 from amdflow.kernels.item import Item, in_parallel
 from amdflow.kernels.lower import Failure, lower
 from amdflow.pipeline.stage import Run
@@ -89,14 +89,34 @@ class Line:
         self.failures += lowered.failures
         ready = [(folder, item) for folder, item in wanted.items() if (folder / LAUNCH).is_file()]
         headers = stand_in_headers(self.run.scratch / "headers")
+        compilers = self._compilers(ready, lowered.include, headers)
         failures = in_parallel(
-            lambda pair: self._compile(*pair, include=lowered.include, headers=headers, done=step), ready, self.jobs
+            lambda pair: self._compile(*pair, include=lowered.include, compilers=compilers, done=step), ready, self.jobs
         )
         self.failures += [failure for failure in failures if failure]
         shutil.rmtree(headers)
 
+    def _compilers(self, ready: Sequence[tuple[Path, Item]], include: str, headers: Path) -> dict[str, HipCompiler]:
+        sources: dict[str, list[Path]] = {}
+        for folder, item in ready:
+            if item.target != "cpu":
+                sources.setdefault(item.target, []).append(folder / SOURCE)
+
+        def prepare(arch: str) -> HipCompiler:
+            assert self.rocm is not None
+            plain = HipCompiler(arch, include, headers, self.rocm, self.run)
+            return replace(plain, precompiled=plain.precompile(sources[arch], headers / f"{arch}.pch"))
+
+        return dict(zip(sources, in_parallel(prepare, sources, self.jobs), strict=True))
+
     def _compile(
-        self, folder: Path, item: Item, *, include: str, headers: Path, done: Callable[[Item], None]
+        self,
+        folder: Path,
+        item: Item,
+        *,
+        include: str,
+        compilers: Mapping[str, HipCompiler],
+        done: Callable[[Item], None],
     ) -> Failure | None:
         log = f"compile/{item.name}.log"
         try:
@@ -112,16 +132,7 @@ class Line:
                 (folder / "kernel.tmp").rename(folder / CPU_LIBRARY)
             else:
                 assert self.rocm is not None
-                compile_hip(
-                    folder / SOURCE,
-                    folder / OBJECT,
-                    arch=item.target,
-                    include=include,
-                    headers=headers,
-                    rocm=self.rocm,
-                    run=self.run,
-                    log=log,
-                )
+                compilers[item.target].compile(folder / SOURCE, folder / OBJECT, log=log)
                 resources = read_resources(folder / OBJECT, target(item.target), self.rocm, self.run)
                 write_json(folder / RESOURCES, resources.to_json())
         except CommandFailed as error:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from amdflow.errors import EnvironmentProblem
-from amdflow.files import portable, write_json
+from amdflow.files import canonical_json, portable, write_json
+from amdflow.gpu.targets import TARGETS
 from amdflow.kernels.item import SCRIPTS, Item, in_parallel
 from amdflow.pipeline.stage import Run
 from amdflow.process import describe_status
@@ -39,8 +41,11 @@ class Lowered:
 
 def lower(items: Mapping[Path, Item], run: Run, engine: Engine, jobs: int, *, done: Callable[[Item], None]) -> Lowered:
     """Lower every item into its folder, ``jobs`` processes at a time. ``done`` is called after each, from any thread."""
+    twins: dict[str, list[tuple[Path, Item]]] = {}
+    for folder, item in items.items():
+        twins.setdefault(_source_key(item), []).append((folder, item))
     pairs = sorted(
-        items.items(), key=lambda pair: not pair[1].kernel.declaration.matrix
+        (same[0] for same in twins.values()), key=lambda pair: not pair[1].kernel.declaration.matrix
     )  # the slow ones are dealt out first
     hands = [pairs[start::jobs] for start in range(min(jobs, len(pairs)))]
     result = Lowered()
@@ -52,7 +57,21 @@ def lower(items: Mapping[Path, Item], run: Run, engine: Engine, jobs: int, *, do
         result.failures.extend(failures)
 
     in_parallel(work, list(enumerate(hands)), max(1, len(hands)))
+    failed = {failure.item: failure for failure in result.failures}
+    for (folder, first), *others in twins.values():
+        for twin_folder, twin in others:
+            if first in failed:
+                result.failures.append(replace(failed[first], item=twin))
+            elif (folder / "launch.json").is_file():
+                shutil.copytree(folder, twin_folder)
+                done(twin)
     return result
+
+
+def _source_key(item: Item) -> str:
+    """Equal for items that give the same source: TileLang asks for no more of a target than its generation."""
+    facts = TARGETS.get(item.target)
+    return canonical_json([item.kernel.sha256, facts.dialect if facts else item.target, item.build, dict(item.sizes)])
 
 
 def _lower_hand(
@@ -69,6 +88,8 @@ def _lower_hand(
                 "module": str(item.kernel.path),
                 "target": item.target,
                 "build": item.build,
+                "sizes": dict(item.sizes),
+                "typical": item.kernel.declaration.typical,
                 "folder": str(folder),
             }
             for folder, item in hand.items()

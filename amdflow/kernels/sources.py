@@ -33,8 +33,12 @@ class Declaration(Model):
     dtypes: tuple[Dtype, ...] = Field(min_length=1)
     sizes: dict[str, str] = Field(default_factory=dict)
     """Sizes fixed at build time, each with what it means."""
+    typical: dict[str, Any] = Field(default_factory=dict)
+    """Sizes given at launch in a training or a server that is worth the trouble; what ``work`` is asked about."""
     replaces: tuple[str, ...] = ()
     """Kinds of work in migrated sources that it can stand for."""
+    fast_math: bool = False
+    """Exponentials and divisions by the hardware's own approximations: for a softmax whose results are rounded to 16 bits."""
     slack: float = Field(default=1.0, ge=1.0, le=8.0)
     """How often the usual error it may make: rows of unlike scale, or more than one rounded intermediate."""
 

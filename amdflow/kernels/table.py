@@ -8,17 +8,23 @@ from typing import Any
 from amdflow.kernels.budget import Verdict
 from amdflow.kernels.build import Built
 from amdflow.kernels.item import SHORT, sizes_text
+from amdflow.kernels.roofline import predict
 
-COLUMNS = ("target", "kernel", "dtype", "matrix", "VGPR", "AGPR", "SGPR", "LDS", "spills", "waves", "limit")
-NUMBERS = (3, 4, 5, 6, 7, 8, 9)
+COLUMNS = (
+    *("target", "kernel", "dtype", "matrix", "VGPR", "AGPR", "SGPR", "LDS", "spills", "waves", "limit"),
+    *("flop/byte", "bound"),
+)
+NUMBERS = (3, 4, 5, 6, 7, 8, 9, 11)
 NOTE = (
-    "matrix: matrix instructions; LDS: static + dynamic bytes; waves: at most, a SIMD; limit: what keeps it from more"
+    "matrix: matrix instructions; LDS: static + dynamic bytes; waves: at most, a SIMD; limit: what keeps it from more; "
+    "bound: predicted from published peaks at typical sizes, not measured"
 )
 
 
 def row(built: Built, verdict: Verdict) -> dict[str, Any]:
     """One kernel on one target, as JSON values."""
     item, resources, launch = built.item, built.resources, built.launch
+    bound = predict(item.target, launch, matrix=item.kernel.declaration.matrix)
     return {
         "target": item.target,
         "kernel": item.kernel.op,
@@ -36,6 +42,8 @@ def row(built: Built, verdict: Verdict) -> dict[str, Any]:
         "threads": launch["threads"],
         "waves_per_simd": verdict.occupancy.waves_per_simd,
         "limited_by": verdict.occupancy.limited_by,
+        "intensity": None if bound is None else round(bound.intensity, 3),
+        "predicted_bound": None if bound is None else bound.bound,
         "cached": built.cached,
     }
 
@@ -50,6 +58,8 @@ def cells(rows: Sequence[Mapping[str, Any]]) -> list[list[str]]:
             *(str(entry[key]) for key in ("matrix_instructions", "vgprs", "agprs", "sgprs")),
             f"{entry['lds_static']} + {entry['lds_dynamic']}",
             *(str(entry[key]) for key in ("spills", "waves_per_simd", "limited_by")),
+            "-" if entry.get("intensity") is None else f"{entry['intensity']:.3g}",
+            entry.get("predicted_bound") or "-",
         ]
         for entry in rows
     ]

@@ -19,6 +19,8 @@ _WORDS = {
     "lds_dynamic": "LDS dynamic",
     "lds_limit": "LDS limit",
     "waves_per_simd": "waves/SIMD",
+    "intensity": "flop/byte",
+    "predicted_bound": "bound (predicted)",
     "tokens_per_second": "tokens/s",
     "cpu": "CPU",
     "os": "OS",
@@ -42,6 +44,8 @@ _KERNEL_COLUMNS = (
     "lds_static",
     "lds_dynamic",
     "lds_limit",
+    "intensity",
+    "predicted_bound",
 )
 """The order of what every kernel has; anything else comes after it."""
 TABLE_ROWS = 300

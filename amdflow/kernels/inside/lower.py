@@ -4,7 +4,8 @@
 
 JOBS.json is a list of {"id", "module", "target", "build", "folder"}: ``module`` is the kernel's file, ``target`` a gfx
 name or ``cpu``, ``build`` the keyword arguments of its ``build``, ``folder`` where ``source.hip`` (``source.cpp``) and
-``launch.json`` go. A line is {"id", "ok", "seconds"} and, when it failed, "error"; the first
+``launch.json`` go. With "typical" (sizes given at launch) and "sizes" (the fixed ones) the description also holds what
+the kernel's ``work`` says of them. A line is {"id", "ok", "seconds"} and, when it failed, "error"; the first
 line is {"include"}, the folder of the headers that the sources include.
 """
 
@@ -19,6 +20,8 @@ from typing import Any
 
 # a script's folder is first on its path
 from tilelang_ops.lowering import describe, language_for, load_module, lower_cpu, lower_hip
+
+_BYTES = {"bfloat16": 2, "float16": 2, "float32": 4}
 
 
 def main() -> int:
@@ -48,7 +51,8 @@ def _answer(line: dict[str, Any]) -> None:
 
 def lower(job: dict[str, Any]) -> None:
     """Write one kernel's source and launch description."""
-    function = load_module(job["module"]).build(language_for(job["target"]), **job["build"])
+    module = load_module(job["module"])
+    function = module.build(language_for(job["target"]), **job["build"])
     cpu = job["target"] == "cpu"
     source, device = lower_cpu(function) if cpu else lower_hip(function, job["target"])
     functions = list(device.functions.values())
@@ -59,7 +63,16 @@ def lower(job: dict[str, Any]) -> None:
     folder = Path(job["folder"])
     folder.mkdir(parents=True, exist_ok=True)
     (folder / ("source.cpp" if cpu else "source.hip")).write_text(source, encoding="utf-8")
-    (folder / "launch.json").write_text(json.dumps(describe(function, functions[0]), indent=2) + "\n", encoding="utf-8")
+    launch = describe(function, functions[0]) | work_of(module, job)
+    (folder / "launch.json").write_text(json.dumps(launch, indent=2) + "\n", encoding="utf-8")
+
+
+def work_of(module: Any, job: dict[str, Any]) -> dict[str, Any]:
+    """Operations and bytes at the kernel's typical sizes; nothing for a kernel that does not say."""
+    if not job.get("typical") or not hasattr(module, "work"):
+        return {}
+    flop, moved = module.work(dtype_bytes=_BYTES[job["build"]["dtype"]], **(job["typical"] | job["sizes"]))
+    return {"work": {"typical": job["typical"], "flop": flop, "bytes": moved}}
 
 
 if __name__ == "__main__":
