@@ -25,6 +25,16 @@ CASES = [
     {"build": {"head": 32, "causal": False}, "run": {"batch": 1, "tokens": 45, "heads": 2, "kv_heads": 1}},
     {"build": {"head": 128, "causal": True}, "run": {"batch": 1, "tokens": 1, "heads": 1, "kv_heads": 1}},
 ]
+TUNE = {  # what `amdflow kernels tune` tries
+    "block_m": [32, 64, 128],
+    "block_n": [32, 64, 128],
+    "threads": [128, 256, 512],
+    "stages": [0, 1, 2],
+    "k_pack": [1, 2],
+    "via_lds": [False, True],
+    "square": [False, True],
+    "y_via_lds": [False, True],
+}
 
 
 def build(  # noqa: C901 - one kernel reads best in one piece

@@ -24,6 +24,15 @@ CASES = [
     {"build": {"head": 32, "causal": False}, "run": {"batch": 2, "tokens": 45, "heads": 2, "kv_heads": 1}},
     {"build": {"head": 64, "causal": True}, "run": {"batch": 1, "tokens": 3, "heads": 1, "kv_heads": 1}},
 ]
+TUNE = {  # what `amdflow kernels tune` tries
+    "block_kv": [32, 64, 128],
+    "block_q": [16, 32, 64],
+    "threads": [128, 256, 512],
+    "stages": [0, 1, 2],
+    "via_lds": [False, True],
+    "dq_via_lds": [False, True],
+    "overlap": [False, True],
+}
 
 
 def build(  # noqa: C901 - one kernel reads best in one piece

@@ -13,6 +13,11 @@ CASES = [
     {"build": {"width": 77}, "run": {"parts": 67}},
     {"build": {"width": 1}, "run": {"parts": 1}},
 ]
+TUNE = {  # what `amdflow kernels tune` tries
+    "block_m": [8, 16, 32, 64],
+    "block_n": [16, 32, 64, 128],
+    "threads": [128, 256, 512],
+}
 
 
 def build(tl, *, dtype, width, block_m=32, block_n=32, threads=256):

@@ -21,6 +21,10 @@ CASES = [
     {"build": {"vocab": 77}, "run": {"rows": 3}},
     {"build": {"vocab": 5001}, "run": {"rows": 3}},
 ]
+TUNE = {  # what `amdflow kernels tune` tries
+    "threads": [128, 256, 512, 1024],
+    "vector": [4, 8, 16],
+}
 
 
 def build(tl, *, dtype, vocab, threads=512, vector=8):  # noqa: C901 - one kernel reads best in one piece

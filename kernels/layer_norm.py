@@ -19,6 +19,11 @@ CASES = [
     {"build": {"hidden": 77}, "run": {"rows": 2}},
     {"build": {"hidden": 1}, "run": {"rows": 1}},
 ]
+TUNE = {  # what `amdflow kernels tune` tries
+    "block_m": [1, 2, 4],
+    "threads": [64, 128, 256, 512, 1024],
+    "vector": [4, 8],
+}
 
 
 def build(tl, *, dtype, hidden, block_m=1, threads=256, vector=8):

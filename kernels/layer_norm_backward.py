@@ -18,6 +18,10 @@ CASES = [
     {"build": {"hidden": 576}, "run": {"rows": 7, "parts": 3}},
     {"build": {"hidden": 77}, "run": {"rows": 2, "parts": 2}},
 ]
+TUNE = {  # what `amdflow kernels tune` tries
+    "threads": [64, 128, 256, 512, 1024],
+    "vector": [4, 8],
+}
 
 
 def build(tl, *, dtype, hidden, threads=256, vector=8):

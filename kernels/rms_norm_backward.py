@@ -19,6 +19,10 @@ CASES = [
     {"build": {"hidden": 77}, "run": {"rows": 2, "parts": 2}},
     {"build": {"hidden": 77, "residual": True}, "run": {"rows": 5, "parts": 2}},
 ]
+TUNE = {  # what `amdflow kernels tune` tries
+    "threads": [64, 128, 256, 512, 1024],
+    "vector": [4, 8],
+}
 
 
 def build(tl, *, dtype, hidden, residual=False, threads=256, vector=8):

@@ -35,6 +35,11 @@ CASES = [
         "run": {"tokens": 3, "q_heads": 5, "k_heads": 2},
     },
 ]
+TUNE = {  # what `amdflow kernels tune` tries
+    "block_h": [4, 8, 16, 32, 64],
+    "threads": [64, 128, 256],
+    "hold": [True, False],
+}
 
 
 def build(  # noqa: C901 - one kernel reads best in one piece

@@ -16,6 +16,10 @@ CASES = [
     {"build": {"lanes": 1}, "run": {"groups": 77}},
     {"build": {"lanes": 1}, "run": {"groups": 1}},
 ]
+TUNE = {  # what `amdflow kernels tune` tries
+    "block": [1024, 2048, 4096, 8192],
+    "threads": [128, 256, 512],
+}
 
 
 def build(tl, *, dtype, lanes=8, block=4096, threads=256):

@@ -16,6 +16,10 @@ CASES = [
     {"build": {"act": "gelu", "lanes": 1}, "run": {"groups": 77}},
     {"build": {"act": "gelu_tanh"}, "run": {"groups": 77}},
 ]
+TUNE = {  # what `amdflow kernels tune` tries
+    "block": [1024, 2048, 4096, 8192],
+    "threads": [128, 256, 512],
+}
 
 
 def build(tl, *, dtype, lanes=8, act="silu", block=2048, threads=256):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -62,6 +62,10 @@ class Kernel:
     settings: tuple[str, ...]
     """Names of ``build``'s tile settings."""
     sha256: str
+    defaults: Mapping[str, int | bool] = field(default_factory=dict)
+    """What ``build`` takes for each tile setting that no file sets."""
+    space: Mapping[str, tuple[int | bool, ...]] = field(default_factory=dict)
+    """The values that ``kernels tune`` tries for each setting: the ``TUNE`` literal."""
 
     @property
     def op(self) -> str:
@@ -131,7 +135,10 @@ def read_kernel(path: Path) -> Kernel | None:
     except SyntaxError as error:
         raise UsageError(f"{path}:{error.lineno}: not valid Python: {error.msg}", hint="fix that line") from error
     literals = {
-        name: _literal(node, name, path) for node in tree.body for name in ("KERNEL", "CASES") if _assigns(node, name)
+        name: _literal(node, name, path)
+        for node in tree.body
+        for name in ("KERNEL", "CASES", "TUNE")
+        if _assigns(node, name)
     }
     if "KERNEL" not in literals:
         return None
@@ -153,7 +160,37 @@ def read_kernel(path: Path) -> Kernel | None:
             hint="sizes are keyword arguments of build",
         )
     settings = tuple(name for name in arguments if name != "dtype" and name not in declaration.sizes)
-    return Kernel(path, f"{DEFAULT_SOURCE}/{path.name}", declaration, tuple(cases), settings, sha256_file(path))
+    defaults = {
+        argument.arg: default.value
+        for argument, default in zip(build.args.kwonlyargs, build.args.kw_defaults, strict=True)
+        if argument.arg in settings and isinstance(default, ast.Constant) and isinstance(default.value, int)
+    }
+    return Kernel(
+        path,
+        f"{DEFAULT_SOURCE}/{path.name}",
+        declaration,
+        tuple(cases),
+        settings,
+        sha256_file(path),
+        defaults,
+        _space(literals.get("TUNE", {}), defaults, path),
+    )
+
+
+def _space(literal: Any, defaults: Mapping[str, Any], path: Path) -> dict[str, tuple[int | bool, ...]]:
+    found: dict[str, tuple[int | bool, ...]] = {}
+    for name, values in _mapping(literal, f"{path}: TUNE").items():
+        if name not in defaults:
+            raise UsageError(
+                f"{path}: TUNE names {name!r}, which is no tile setting of build{nearest(str(name), list(defaults))}",
+                hint=f"settings: {', '.join(defaults)}",
+            )
+        if not isinstance(values, list | tuple) or not values or not all(isinstance(one, int) for one in values):
+            raise UsageError(
+                f"{path}: TUNE.{name} must be a list of whole numbers or true/false", hint="for example: [64, 128]"
+            )
+        found[name] = tuple(values)
+    return found
 
 
 def _assigns(node: ast.stmt, name: str) -> bool:
