@@ -42,7 +42,7 @@ def linear_cross_entropy(
         wanted and x.requires_grad,
         wanted and weight.requires_grad,
     )[0]
-    return loss
+    return loss.clone()  # trainers scale a loss in place, which torch refuses for one output of several
 
 
 def _scale_of(x: Tensor, target: Tensor, ignored: int, reduction: str, count: Tensor | int | None) -> Tensor:
