@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from amdflow.errors import AmdflowError, UsageError
-from amdflow.files import write_json
+from amdflow.files import portable, write_json
 from amdflow.findings import Effort, Finding, Severity
 from amdflow.gpu.targets import target
 from amdflow.kernels import table
@@ -45,6 +45,8 @@ class _Job:
     rocm: Rocm
     engine: Engine
     jobs: int
+    source: str
+    """The project's folder of kernels, relative to the workspace; it need not exist."""
 
 
 class KernelsStage(Stage[KernelsConfig]):
@@ -81,6 +83,7 @@ class KernelsStage(Stage[KernelsConfig]):
             request.toolchain.rocm(),
             request.toolchain.engine("kernels"),
             core_count(config.jobs),
+            portable(request.path(config.source), request.root),
         )
         tools = tool_versions(job.engine, job.rocm)
         steps = [
@@ -118,6 +121,7 @@ class KernelsStage(Stage[KernelsConfig]):
         handoff = published(
             built, targets=plan.targets, payload=run.payload_path, regions=job.regions, kernels=job.kernels
         )
+        handoff["source"] = job.source
         write_json(
             run.scratch / REPORT,
             {
