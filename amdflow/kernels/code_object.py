@@ -37,11 +37,13 @@ class Resources:
     workgroup_max: int
     """The largest workgroup it was compiled for."""
     matrix_instructions: int
+    arguments: tuple[tuple[str, int, int], ...] = ()
+    """(value kind, offset, size) of each argument in the block that a launch hands over, without the runtime's own."""
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Resources:
         """The reverse of :meth:`to_json`."""
-        return cls(**data)
+        return cls(**{**data, "arguments": tuple((*entry,) for entry in data.get("arguments", ()))})
 
     def to_json(self) -> dict[str, Any]:
         """Plain JSON values."""
@@ -93,4 +95,9 @@ def parse_notes(text: str, facts: Target, *, matrix_instructions: int) -> Resour
         wavefront=kernel[".wavefront_size"],
         workgroup_max=kernel[".max_flat_workgroup_size"],
         matrix_instructions=matrix_instructions,
+        arguments=tuple(
+            (entry[".value_kind"], entry[".offset"], entry[".size"])
+            for entry in kernel.get(".args", ())
+            if not entry[".value_kind"].startswith("hidden_")
+        ),
     )

@@ -9,6 +9,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from amdflow.errors import UsageError
 from amdflow.findings import Effort, Finding, Severity
+from amdflow.kernels.artifacts import INDEX
 from amdflow.kernels.build import LAUNCH, OBJECT, SOURCE, Built
 from amdflow.kernels.sources import Kernel
 from amdflow.pipeline.manifest import Upstream
@@ -103,5 +104,6 @@ def published(
     return {
         "targets": list(targets),
         "ops": ops,
+        "index": f"{payload}/{INDEX}",
         "regions": [{**region.model_dump(), "kernel": stands_for(region, kernels)} for region in regions],
     }

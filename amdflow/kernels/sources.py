@@ -66,6 +66,8 @@ class Kernel:
     """What ``build`` takes for each tile setting that no file sets."""
     space: Mapping[str, tuple[int | bool, ...]] = field(default_factory=dict)
     """The values that ``kernels tune`` tries for each setting: the ``TUNE`` literal."""
+    size_defaults: Mapping[str, Any] = field(default_factory=dict)
+    """What the sizes are when nothing fixes them; those without a default are not in it."""
 
     @property
     def op(self) -> str:
@@ -174,6 +176,11 @@ def read_kernel(path: Path) -> Kernel | None:
         sha256_file(path),
         defaults,
         _space(literals.get("TUNE", {}), defaults, path),
+        {
+            argument.arg: ast.literal_eval(default)
+            for argument, default in zip(build.args.kwonlyargs, build.args.kw_defaults, strict=True)
+            if argument.arg in declaration.sizes and isinstance(default, ast.Constant)
+        },
     )
 
 

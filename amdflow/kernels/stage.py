@@ -13,6 +13,7 @@ from amdflow.files import portable, write_json
 from amdflow.findings import Effort, Finding, Severity
 from amdflow.gpu.targets import target
 from amdflow.kernels import table
+from amdflow.kernels.artifacts import INDEX, argument_problem, build_index
 from amdflow.kernels.budget import Verdict, judge
 from amdflow.kernels.build import LAUNCH, OBJECT, RESOURCES, SOURCE, Built, Line, tool_versions
 from amdflow.kernels.config import KernelsConfig
@@ -32,6 +33,7 @@ _STEPS = {
     "lowering": "TileLang refuses it",
     "crash": "TileLang crashed",
     "compile": "does not compile",
+    "arguments": "cannot be launched",
     "budget": "over budget",
 }
 
@@ -110,12 +112,19 @@ class KernelsStage(Stage[KernelsConfig]):
             judge(target(one.item.target), one.resources, one.launch, matrix=one.item.kernel.declaration.matrix)
             for one in built
         ]
+        line.failures += [
+            Failure(one.item, "arguments", problem)
+            for one in built
+            if (problem := argument_problem(one.launch, one.resources))
+        ]
         over = [(one, verdict) for one, verdict in zip(built, verdicts, strict=True) if verdict.problems]
         if line.failures or over:
             raise _refusal(
                 [*line.failures, *(_over_budget(one, verdict, line) for one, verdict in over)], len(job.items)
             )
         outputs = [output for one in built for output in _publish(one, run.payload)]
+        write_json(run.payload / INDEX, build_index(built, tool_versions(job.engine, job.rocm)))
+        outputs.append(Output(run.payload / INDEX, "index", produced_by="amdflow", media_type="application/json"))
         rows = [table.row(one, verdict) for one, verdict in zip(built, verdicts, strict=True)]
         findings = [*_remarks(built, verdicts), *_gaps(job.left_out), *region_findings(job.regions, job.kernels)]
         handoff = published(

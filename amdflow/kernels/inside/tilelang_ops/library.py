@@ -6,18 +6,17 @@ import ctypes
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from .objects import sizes_of
+
 _CTYPES = {"int32": ctypes.c_int32, "int64": ctypes.c_int64, "float32": ctypes.c_float}
 
 
 def call_library(function: Any, parameters: Sequence[Mapping[str, Any]], values: Mapping[str, Any]) -> None:
     """Call ``function`` with ``values`` (tensors and numbers by name); sizes known at launch are read off the shapes.
 
-    Raises ValueError for a tensor of another shape or value type than the kernel was built for.
+    Raises ObjectError for a tensor of another shape or value type than the kernel was built for.
     """
-    scalars: dict[str, int] = {}
-    for parameter in parameters:
-        if parameter["kind"] == "tensor":
-            _solve(parameter, values[parameter["name"]], scalars)
+    scalars = sizes_of(parameters, values)
     words: list[Any] = []
     for parameter in parameters:
         name = parameter["name"]
@@ -28,16 +27,3 @@ def call_library(function: Any, parameters: Sequence[Mapping[str, Any]], values:
     status = function(*words)
     if status:
         raise ValueError(f"the kernel returned {status}")
-
-
-def _solve(parameter: Mapping[str, Any], tensor: Any, scalars: dict[str, int]) -> None:
-    """Add what ``tensor``'s shape says of the sizes known at launch to ``scalars``."""
-    name, kind = parameter["name"], str(tensor.dtype).removeprefix("torch.")
-    if kind != parameter["dtype"] or not tensor.is_contiguous():
-        raise ValueError(f"{name} is {kind}, the kernel takes {parameter['dtype']} without gaps")
-    for extent, declared in zip(tensor.shape, parameter["shape"], strict=True):
-        if isinstance(declared, dict):
-            found = scalars.setdefault(declared["symbol"], extent // declared["times"])
-            declared = found * declared["times"]
-        if extent != declared:
-            raise ValueError(f"{name} has extent {extent} where the kernel has {declared}")

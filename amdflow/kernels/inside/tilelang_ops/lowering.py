@@ -102,7 +102,10 @@ def lower_cpu(function: Any) -> tuple[str, Any]:
 
 
 def describe(function: Any, device: Any) -> dict[str, Any]:
-    """What a launch needs: symbol, parameters in order, grid (expressions over the scalars), threads, dynamic LDS in bytes."""
+    """What a launch needs: symbol, parameters in order, grid (expressions over the scalars), threads, dynamic LDS in bytes.
+
+    ``arguments`` names what the kernel's file lists, in its order; the device function has an order of its own.
+    """
     tensors = {}
     for parameter in function.params:
         if parameter in function.buffer_map:
@@ -121,6 +124,7 @@ def describe(function: Any, device: Any) -> dict[str, Any]:
     return {
         "symbol": str(attributes["global_symbol"]),
         "parameters": parameters,
+        "arguments": [str(function.buffer_map.get(given, given).name) for given in function.params],
         "grid": [extents.get(f"blockIdx.{axis}", "1") for axis in "xyz"],
         "threads": [int(extents.get(f"threadIdx.{axis}", "1")) for axis in "xyz"],
         "dynamic_lds": int(attributes.get("dyn_shared_memory_buf", 0)),
