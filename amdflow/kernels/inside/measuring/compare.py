@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 from tilelang_ops import launch
-from tilelang_ops.lowering import language_for, load_module
+from tilelang_ops.lowering import compile_for_gpu, language_for, load_module
 from tilelang_ops.tiles import kernel_file
 from torch import Tensor
 
@@ -25,35 +25,30 @@ def compile_all(cases: Sequence[Case], dtypes: Sequence[str], target: str) -> di
 
     Raises RuntimeError with the first kernel that does not compile.
     """
-    import tilelang
-
     wanted = {
         f"{part.kernel} {part.fixed(dtype)}": (part.kernel, part.fixed(dtype))
         for case in cases
         for part in (*case.forward, *case.backward)
         for dtype in dtypes
     }
-    functions = [
-        load_module(str(kernel_file(op))).build(
-            language_for(target),
-            **fixed,
-            **launch.tiles_of(target, op, fixed),  # as a call of the operator has them
-        )
-        for op, fixed in wanted.values()
-    ]
+    pairs = []
+    for op, fixed in wanted.values():
+        module = load_module(str(kernel_file(op)))
+        tiles = launch.tiles_of(target, op, fixed)  # as a call of the operator has them
+        pairs.append((module, module.build(language_for(target), **fixed, **tiles)))
 
-    def compiled(function: Any) -> str:
+    def compiled(pair: tuple[Any, Any]) -> str:
         try:
-            tilelang.compile(function, target="auto")
+            compile_for_gpu(*pair)
         except Exception as error:
-            return f"{function.attrs['global_symbol']}: {type(error).__name__}: {str(error)[-600:]}"
+            return f"{pair[1].attrs['global_symbol']}: {type(error).__name__}: {str(error)[-600:]}"
         return ""
 
     with ThreadPoolExecutor(os.cpu_count()) as pool:
-        failures = [text for text in pool.map(compiled, functions) if text]
+        failures = [text for text in pool.map(compiled, pairs) if text]
     if failures:
         raise RuntimeError(failures[0])
-    return {"kernels": len(functions)}
+    return {"kernels": len(pairs)}
 
 
 def check(case: Case, dtype: str, device: str) -> dict[str, Any]:
