@@ -12,11 +12,17 @@ from amdflow.cli.options import ConfigFile, DryRun, Force, FormatOption, FromMan
 from amdflow.terminal import Format
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
     from amdflow.pipeline.runner import StageReport
     from amdflow.terminal import Terminal
 
 _CONFIG_HELP = "A LLaMA-Factory training config (.yaml or .json). Default: finetune.config of amdflow.yaml."
 _PROCESSES_HELP = "Training processes; default: one for each GPU, one on a CPU."
+_ABLATE_HELP = "Measure custom operators instead: a few steps with none, each alone, and all. Leaves no result."
+_STEPS_HELP = "Steps of each trial of --ablate."
+_STEPS = 10
 
 
 def finetune(
@@ -25,6 +31,8 @@ def finetune(
         list[str] | None, typer.Argument(metavar="KEY=VALUE", help="LLaMA-Factory keys that win over the file's.")
     ] = None,
     processes: Annotated[int | None, typer.Option("--processes", help=_PROCESSES_HELP, show_default=False)] = None,
+    ablate: Annotated[bool, typer.Option("--ablate", help=_ABLATE_HELP)] = False,
+    ablate_steps: Annotated[int, typer.Option("--ablate-steps", min=5, help=_STEPS_HELP)] = _STEPS,
     output: Output = None,
     force: Force = False,
     dry_run: DryRun = False,
@@ -39,6 +47,7 @@ def finetune(
     Checks config, model and data first; stops at the first loss that is not finite; goes on after an interruption.
 
     Example:  amdflow finetune finetuning/lora.yaml learning_rate=1e-4 max_steps=100
+    Example:  amdflow finetune finetuning/lora.yaml 'kernels={rms_norm: all}' --ablate
     """
     from amdflow.cli.context import run_stage
     from amdflow.finetune.recipe import parse_overrides
@@ -52,6 +61,9 @@ def finetune(
         "overrides": parse_overrides(words) or None,
         "processes": processes,
     }
+    if ablate:
+        _ablate(flags, ablate_steps, output, from_manifest, format, dry_run=dry_run, quiet=quiet, config=config)
+        return
     run_stage(
         "finetune",
         flags,
@@ -64,6 +76,49 @@ def finetune(
         quiet=quiet,
         config=config,
     )
+
+
+def _ablate(
+    flags: Mapping[str, Any],
+    steps: int,
+    output: Path | None,
+    from_manifest: Path | None,
+    format: Format,
+    *,
+    dry_run: bool,
+    quiet: bool,
+    config: Path | None,
+) -> None:
+    from amdflow import stages
+    from amdflow.cli.context import open_context
+    from amdflow.errors import UsageError
+    from amdflow.finetune import ablation
+    from amdflow.pipeline.stage import Request
+
+    if output is not None:
+        raise UsageError("--ablate leaves no result, so there is nothing for --output", hint="leave --output away")
+    context = open_context(format=format, quiet=quiet, config=config)
+    stage = stages.load("finetune")
+    resolved = context.project.resolve("finetune", stage.config_type, flags)
+    request = Request(
+        resolved.value,
+        context.project.root,
+        context.settings.targets,
+        context.upstream(stage, from_manifest),
+        context.terminal,
+        context.toolchain,
+    )
+    work = ablation.plan_ablation(request)
+    context.terminal.say(f"  {work.job.operators.sentence()}")
+    if dry_run:
+        return
+    found = ablation.ablate(work, context.destination(stage), request, steps)
+    context.terminal.table(ablation.HEADINGS, ablation.table_rows(found), right=range(1, len(ablation.HEADINGS)))
+    for remark in ablation.remarks(found):
+        context.terminal.say(f"  {remark}")
+    context.terminal.data(found.to_json())
+    if found.failed:
+        raise typer.Exit(1)
 
 
 def render(report: StageReport, terminal: Terminal) -> None:
@@ -86,4 +141,8 @@ def render(report: StageReport, terminal: Terminal) -> None:
         ("device", f"{metrics.get('device')}, {metrics.get('processes')} process(es), peak memory {memory} MB"),
         ("result", os.path.normpath((report.manifest_path.parent / trained.path).parent) if trained else "-"),
     ]
+    for row in metrics.get("operators", []):
+        used = f"{row['calls']:,} calls in {row['modules']} modules"
+        traced = f", in {row['in_compiled_graphs']} compiled graphs" if row["in_compiled_graphs"] else ""
+        rows.append((row["op"], f"{used}{traced}: {', '.join(row['kernels'])}"))
     terminal.table(("", "fine-tuning"), rows)

@@ -16,6 +16,8 @@ from amdflow.errors import EnvironmentProblem
 from amdflow.files import canonical_json, sha256_file, sha256_text, write_atomic
 
 PROBE = Path(__file__).parent / "inside" / "probe.py"
+OPERATORS = Path(__file__).parent.parent / "kernels" / "inside"
+"""Folder of the package ``tilelang_ops``, for the path of an engine's interpreter."""
 # What changes an answer besides the installed packages.
 _VARIABLES = (
     "HF_ENDPOINT",
@@ -37,6 +39,16 @@ class Field:
 
 
 @dataclass(frozen=True)
+class Operator:
+    """A custom operator that can take the place of modules of a model."""
+
+    modules: tuple[str, ...]
+    """Classes that it replaces."""
+    kernels: tuple[str, ...]
+    """Kernels that it calls, forward and backward."""
+
+
+@dataclass(frozen=True)
 class EngineFacts:
     """What this LLaMA-Factory knows."""
 
@@ -51,6 +63,9 @@ class EngineFacts:
     """Optional packages that are installed."""
     hub_endpoint: str
     hub_cache: Path
+    operators: Mapping[str, Operator]
+    operators_problem: str
+    """Why there are none, where they cannot be loaded."""
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> EngineFacts:
@@ -69,6 +84,10 @@ class EngineFacts:
             gpus=data["gpus"],
             hub_endpoint=data["hub_endpoint"],
             hub_cache=Path(data["hub_cache"]),
+            operators={
+                op: Operator(tuple(item["modules"]), tuple(item["kernels"])) for op, item in data["operators"].items()
+            },
+            operators_problem=data["operators_problem"],
         )
 
 
@@ -80,7 +99,7 @@ def probe(python: Path, packages: Mapping[str, str], environment: Mapping[str, s
     identity = [
         str(python),
         dict(packages),
-        sha256_file(PROBE),
+        [sha256_file(path) for path in (PROBE, *sorted(OPERATORS.glob("tilelang_ops/*.py")))],
         platform.node(),
         {name: os.environ.get(name) for name in _VARIABLES},
     ]
@@ -98,7 +117,7 @@ def _ask(python: Path, environment: Mapping[str, str]) -> str:
     with tempfile.TemporaryDirectory(prefix="amdflow-probe-") as folder:
         result = Path(folder) / "facts.json"
         done = process.run(
-            [str(python), str(PROBE), str(result)],
+            [str(python), str(PROBE), str(result), str(OPERATORS)],
             env=os.environ | environment,
             cwd=Path(folder),
             timeout=300,

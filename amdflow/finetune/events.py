@@ -74,6 +74,8 @@ class History:
     """Between the first and the last step of each attempt, summed."""
     resumed_from: int
     """The step the last attempt started from; 0 when it started anew."""
+    step_seconds: tuple[float, ...] = ()
+    """Time of each step of the last attempt, from the end of the one before."""
 
 
 def summarize(events: Iterable[Event]) -> History:
@@ -82,17 +84,19 @@ def summarize(events: Iterable[Event]) -> History:
     evaluations: dict[int, float] = {}
     seconds, tokens, started, resumed = 0.0, 0, None, 0
     before = 0
+    times: list[float] = []
     for event in events:
         step = int(event.get("step", 0))
         if event["event"] == "start":
             resumed, before, started = step, tokens if step else 0, event["time"]
             loss = {number: value for number, value in loss.items() if number <= step}
             seconds = seconds if step else 0.0
-            last = started
+            last, times = started, []
         elif event["event"] == "step" and started is not None:
             loss[step] = float(event["loss"])
             tokens = before + int(event.get("tokens", 0))
-            seconds += event["time"] - last
+            times.append(event["time"] - last)
+            seconds += times[-1]
             last = event["time"]
         elif event["event"] == "log" and isinstance(event.get("eval_loss"), float):
             evaluations[step] = event["eval_loss"]
@@ -103,7 +107,17 @@ def summarize(events: Iterable[Event]) -> History:
         tokens / seconds if seconds else 0.0,
         seconds,
         resumed,
+        tuple(times),
     )
+
+
+def last_usage(events: Iterable[Event]) -> dict[str, dict[str, int]]:
+    """Calls of custom operators up to the last checkpoint: operator -> module -> calls."""
+    usage: dict[str, dict[str, int]] = {}
+    for event in events:
+        if event["event"] == "usage":
+            usage = {row["op"]: row["modules"] for row in event["operators"]}
+    return usage
 
 
 def thin(points: list[tuple[int, float]], limit: int = 200) -> list[tuple[int, float]]:

@@ -36,6 +36,11 @@ def collect(job: Job, kernels: Mapping[str, Sequence[str]], result: Result, run:
         listed = {"schema": "amdflow/findings", "version": "1.0", "findings": [item.to_json() for item in job.findings]}
         write_json(run.scratch / "findings.json", listed)
         outputs.append(Output(run.scratch / "findings.json", "report", produced_by="amdflow"))
+    rows = operator_rows(job, result, run.root)
+    if rows:
+        detail = {"schema": "amdflow/operators", "version": "1.0", "operators": rows}
+        write_json(run.scratch / "operators.json", detail | {"left_out": result.facts.get("operators_left_out", {})})
+        outputs.append(Output(run.scratch / "operators.json", "report", produced_by="amdflow"))
     base = portable(job.base.folder, run.root) if job.base.folder else job.base.name
     handoff = {
         "base_model": base,
@@ -49,7 +54,30 @@ def collect(job: Job, kernels: Mapping[str, Sequence[str]], result: Result, run:
         "trust_remote_code": bool(job.args.get("trust_remote_code")),
         "kernels_available": dict(kernels),
     }
-    return Outcome(outputs, job.findings, _metrics(job, result, run.root), handoff, _not_exercised(result))
+    metrics = _metrics(job, result, run.root) | ({"operators": [_summary(row) for row in rows]} if rows else {})
+    return Outcome(outputs, job.findings, metrics, handoff, _not_exercised(result))
+
+
+def operator_rows(job: Job, result: Result, root: Path) -> list[dict[str, Any]]:
+    """What became of each chosen operator: its modules with their calls, and where its kernels come from."""
+    origins = job.operators.origins(root)
+    rows = []
+    for row in result.facts.get("operators", []):
+        names = job.operators.calls.get(row["op"], ())
+        rows.append(row | {"target": job.operators.target, "kernels": {name: origins.get(name, "") for name in names}})
+    return rows
+
+
+def _summary(row: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        "op": row["op"],
+        "modules": len(row["modules"]),
+        "calls": row["calls"],
+        "in_compiled_graphs": len(row["compiled"]),
+        "left_as_they_were": len(row["declined"]),
+        "compiled_for": row["target"],
+        "kernels": sorted(set(row["kernels"].values())),
+    }
 
 
 def _open_up(run: Run) -> None:
@@ -95,4 +123,7 @@ def _rounded(points: list[tuple[int, float]]) -> list[list[float]]:
 
 
 def _not_exercised(result: Result) -> list[str]:
-    return ["training on a GPU: this one ran on the CPU"] if result.facts.get("device") == "cpu" else []
+    if result.facts.get("device") != "cpu":
+        return []
+    said = ["training on a GPU: this one ran on the CPU"]
+    return [*said, "the operators on a GPU: their kernels ran as C code"] if result.facts.get("operators") else said

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,7 @@ from amdflow.finetune.base_model import BaseModel, check_base_model
 from amdflow.finetune.checkpoints import is_complete
 from amdflow.finetune.dataset import check_dataset
 from amdflow.finetune.engine import EngineFacts
+from amdflow.finetune.operators import Operators
 from amdflow.finetune.places import Places
 from amdflow.finetune.registry import REGISTRY, Dataset, names_of, read_registry
 from amdflow.pipeline.stage import Input
@@ -47,6 +48,9 @@ class Job:
     rows: int
     findings: tuple[Finding, ...]
     notes: tuple[str, ...]
+    operators: Operators = field(default_factory=Operators)
+    trial: bool = False
+    """It is trained to be measured: its weights are not saved."""
 
     @property
     def local(self) -> bool:
@@ -147,14 +151,14 @@ def inputs_of(job: Job, root: Path) -> list[Input]:
                 for path in sorted(Path(folder).iterdir())
                 if path.is_file()
             ]
-    return files
+    return [*files, *job.operators.inputs()]
 
 
 def describe(job: Job, root: Path) -> dict[str, Any]:
-    """The config as it counts for freshness: every value, paths relative to the workspace, the registry entries used."""
+    """The config as it counts for freshness: every value, paths relative to the workspace, the registry entries and operators used."""
     values = {
         key: portable(Path(value), root) if isinstance(value, str) and value.startswith("/") else value
         for key, value in job.args.items()
     }
     entries = {dataset.name: dict(dataset.entry) for dataset in job.datasets}
-    return {**values, **({REGISTRY.removesuffix(".json"): entries} if entries else {})}
+    return {**values, **({REGISTRY.removesuffix(".json"): entries} if entries else {}), **job.operators.describe()}

@@ -13,7 +13,7 @@ from typing import Any
 from amdflow.errors import AmdflowError
 from amdflow.files import write_atomic
 from amdflow.finetune.checkpoints import last_complete, step_of, trim_log
-from amdflow.finetune.events import Event, History, followed, read_events, summarize
+from amdflow.finetune.events import Event, History, followed, last_usage, read_events, summarize
 from amdflow.finetune.planning import Job
 from amdflow.pipeline.stage import Run
 from amdflow.process import Completed
@@ -72,15 +72,20 @@ def train(job: Job, launch: Launch, run: Run) -> Result:
     resume = _prepare(run)
     job_file = run.scratch / "job.json"
     args = _arguments(job, run.payload, resume)
-    write_atomic(
-        job_file, json.dumps({"args": args, "events": str(events), "result": str(result)}, indent=2, ensure_ascii=False)
-    )
-    first = len(read_events(events))
+    before = read_events(events)
+    order = {
+        "args": args,
+        "events": str(events),
+        "result": str(result),
+        "trial": job.trial,
+        "operators": job.operators.order() | {"before": last_usage(before)},
+    }
+    write_atomic(job_file, json.dumps(order, indent=2, ensure_ascii=False))
     with (
         run.terminal.progress("training", unit="steps") as bar,
         followed(events, lambda event: _show(event, bar, run.terminal)),
     ):
-        variables = launch.variables(run.cache, local=job.local)
+        variables = {**launch.variables(run.cache, local=job.local), **job.operators.variables()}
         done = run.call(
             launch.argv(job_file),
             log=LOG,
@@ -92,7 +97,7 @@ def train(job: Job, launch: Launch, run: Run) -> Result:
         )
     said = read_events(events)
     if done.returncode or not result.is_file():
-        raise explain_failure(done, said[first:], run.logs / LOG)
+        raise explain_failure(done, said[len(before) :], run.logs / LOG)
     return Result(_read_result(result), summarize(said))
 
 
@@ -141,6 +146,9 @@ def explain_failure(done: Completed, events: list[Event], log: Path) -> AmdflowE
             f"training stopped at step {event['step']}: {event['what']} is {event['value']}",
             hint="lower learning_rate, set max_grad_norm: 1.0, use bf16 instead of fp16, or look for odd rows in the data",
         )
+    if "operators" in first:
+        event = first["operators"]
+        return AmdflowError(f"custom operators: {event['message']}", hint=event["hint"])
     if "error" in first:
         event = first["error"]
         if "OutOfMemory" in event["type"] or "out of memory" in event["message"]:

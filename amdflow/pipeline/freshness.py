@@ -15,6 +15,15 @@ _SHOWN = 3
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 
 
+NOTHING_TAKEN = "nothing"
+"""In place of a digest: the result depends on no part of what the stage before handed over."""
+
+
+def digest_taken(taken: str, outputs: str) -> str:
+    """The digest that counts: of the part ``taken``, of all ``outputs`` when no part is named, empty for no part at all."""
+    return "" if taken == NOTHING_TAKEN else taken or outputs
+
+
 @dataclass(frozen=True)
 class Identity:
     """Everything a result depends on, as flat ``kind:name -> value`` pairs."""
@@ -55,7 +64,9 @@ class Identity:
             inputs={item.name: item.sha256 for item in manifest.inputs},
             tools=manifest.toolchain,
             targets=manifest.targets,
-            upstream=(manifest.upstream.taken_digest or manifest.upstream.outputs_digest) if manifest.upstream else "",
+            upstream=digest_taken(manifest.upstream.taken_digest, manifest.upstream.outputs_digest)
+            if manifest.upstream
+            else "",
         )
 
     def changes_since(self, old: Identity) -> list[str]:

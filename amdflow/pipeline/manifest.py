@@ -77,7 +77,7 @@ class UpstreamRecord(_Part):
     outputs_digest: str
     """Digest of what it handed over, independent of when it ran."""
     taken_digest: str = ""
-    """Digest of the part of it that the result depends on; empty when all of it counts."""
+    """Digest of the part of it that the result depends on; empty when all of it counts, ``nothing`` when no part does."""
 
 
 class ErrorRecord(_Part):

@@ -19,7 +19,7 @@ from amdflow.config import Resolved
 from amdflow.errors import AmdflowError, Cancelled, ExitCode, from_os_error
 from amdflow.files import canonical_json, sha256_file, sha256_text
 from amdflow.findings import count_by_severity
-from amdflow.pipeline.freshness import Identity, check_outputs, outputs_digest
+from amdflow.pipeline.freshness import NOTHING_TAKEN, Identity, check_outputs, digest_taken, outputs_digest
 from amdflow.pipeline.manifest import (
     Artifact,
     ErrorRecord,
@@ -157,13 +157,15 @@ def identify(stage: Stage[Any], plan: Plan, upstream: Upstream | None) -> tuple[
         inputs={item.name: item.sha256 for item in inputs},
         tools=plan.tools,
         targets=plan.targets,
-        upstream=(_taken_digest(plan) or outputs_digest(upstream.manifest)) if upstream else "",
+        upstream=digest_taken(_taken_digest(plan), outputs_digest(upstream.manifest)) if upstream else "",
     )
     return identity, inputs
 
 
 def _taken_digest(plan: Plan) -> str:
-    return "" if plan.taken is None else sha256_text(canonical_json(plan.taken))
+    if plan.taken is None:
+        return ""
+    return sha256_text(canonical_json(plan.taken)) if plan.taken else NOTHING_TAKEN
 
 
 class _Attempt:

@@ -67,7 +67,7 @@ class Plan:
     writes: Sequence[str] = ()
     """Names below the payload that will be written, as far as they are known: in ``--output`` they must not be foreign."""
     taken: Any = None
-    """The part of what the stage before hands over that the result depends on (JSON values); None: all of it."""
+    """The part of what the stage before hands over that the result depends on (JSON values); None: all of it; empty: nothing."""
 
 
 @dataclass(frozen=True)

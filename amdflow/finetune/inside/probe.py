@@ -1,6 +1,7 @@
-"""Ask an installed LLaMA-Factory what it accepts: ``python probe.py RESULT.json``.
+"""Ask an installed LLaMA-Factory what it accepts: ``python probe.py RESULT.json OPERATORS``.
 
-The answer is taken from the engine's own dataclasses, so that checks made before training fit the version in use.
+OPERATORS is the folder of the package ``tilelang_ops``. The answer is taken from the engine's own dataclasses, so that
+checks made before training fit the version in use.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ OPTIONAL = (
     "swanlab",
     "tensorboard",
     "matplotlib",
+    "tilelang",
 )
 
 
@@ -81,6 +83,17 @@ def fields() -> dict[str, Any]:
     return found
 
 
+def operators(folder: str) -> dict[str, Any]:
+    """What each custom operator replaces and calls, or why they cannot be loaded here."""
+    sys.path.insert(0, folder)
+    try:
+        registry = importlib.import_module("tilelang_ops").REGISTRY
+    except Exception as error:  # whatever it is, a training without them must not suffer
+        return {"operators": {}, "operators_problem": f"{type(error).__name__}: {error}"}
+    found = {op: {"modules": list(entry.modules), "kernels": list(entry.kernels)} for op, entry in registry.items()}
+    return {"operators": found, "operators_problem": ""}
+
+
 def main() -> None:
     """Write the answer."""
     import torch
@@ -99,6 +112,7 @@ def main() -> None:
         "modules": [name for name in OPTIONAL if importlib.util.find_spec(name)],
         "hub_endpoint": hub.ENDPOINT,
         "hub_cache": hub.HF_HUB_CACHE,
+        **operators(sys.argv[2]),
     }
     Path(sys.argv[1]).write_text(json.dumps(answer), encoding="utf-8")
 

@@ -1,6 +1,7 @@
 """Train with LLaMA-Factory and report every step: ``python train.py JOB.json`` (or torchrun ... train.py JOB.json).
 
-JOB.json holds ``args`` (a LLaMA-Factory config), ``events`` (JSON lines are appended there) and ``result`` (written last).
+JOB.json holds ``args`` (a LLaMA-Factory config), ``events`` (JSON lines are appended there), ``result`` (written last)
+and, for custom operators, ``operators`` (see custom_operators.py). With ``trial`` it ends without saving the weights.
 Stops at the first loss or gradient norm that is not finite. On SIGTERM saves a checkpoint and ends with status 143.
 """
 
@@ -19,10 +20,12 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
+from custom_operators import OperatorProblem, Operators, make_switch
+
 RANK = int(os.environ.get("RANK", "0"))
 WORLD = int(os.environ.get("WORLD_SIZE", "1"))
 STOPPED = 143
-TROUBLE = ("not_finite", "error")
+TROUBLE = ("not_finite", "operators", "error")
 # A float16 loss scaler finds its scale by overflowing: that many in a row are part of the method.
 SCALER_PATIENCE = 25
 
@@ -37,6 +40,10 @@ class NotFinite(Exception):
 
 class Stopped(Exception):
     """SIGTERM came and a checkpoint was saved."""
+
+
+class TrialOver(Exception):
+    """All steps of a training that is only measured are done."""
 
 
 class Watch:
@@ -56,7 +63,7 @@ class Watch:
         """Append one event: progress from the first rank, trouble from any. A line is written at once, so that readers see whole ones."""
         if RANK and kind not in TROUBLE:
             return
-        line = json.dumps({"event": kind, "time": round(time.time(), 3), "rank": RANK, **fields}) + "\n"
+        line = json.dumps({"event": kind, "time": round(time.time(), 6), "rank": RANK, **fields}) + "\n"
         handle = os.open(self.events, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
         try:
             os.write(handle, line.encode())
@@ -208,11 +215,22 @@ def make_callback(watch: Watch, *, pure_bf16: bool) -> Any:
     return Report()
 
 
+def make_end() -> Any:
+    """The callback that leaves when the last step is done, before the weights are written."""
+    from transformers import TrainerCallback
+
+    class End(TrainerCallback):  # type: ignore[misc]
+        def on_train_end(self, *_: Any, **__: Any) -> None:
+            raise TrialOver
+
+    return End()
+
+
 def _number(value: float | None) -> float | None:
     return value if value is not None and math.isfinite(value) else None
 
 
-def describe(watch: Watch, started: float) -> dict[str, Any]:
+def describe(watch: Watch, operators: Operators, started: float) -> dict[str, Any]:
     """What the result file says after a training that ended well."""
     import torch
 
@@ -226,20 +244,27 @@ def describe(watch: Watch, started: float) -> dict[str, Any]:
         "peak_gpu_mb": gpu >> 20,
         "device": "cuda" if gpu else "cpu",
         "processes": WORLD,
+        "operators": operators.report(),
+        "operators_left_out": operators.left_out,
     }
 
 
 def train(job: dict[str, Any], watch: Watch) -> int:
     """Run LLaMA-Factory; returns the exit status."""
     started = time.time()
+    operators = Operators(job.get("operators"))
     try:
         guard(watch)
         teach_cpu_ranks()
         from llamafactory.train.tuner import run_exp
 
-        run_exp(args=job["args"], callbacks=[make_callback(watch, pure_bf16=bool(job["args"].get("pure_bf16")))])
+        report = make_callback(watch, pure_bf16=bool(job["args"].get("pure_bf16")))
+        run_exp(args=job["args"], callbacks=[report, make_switch(operators, watch.emit)])
     except NotFinite as problem:
         watch.emit("not_finite", step=problem.step, what=problem.what, value=str(problem.value))
+        return 1
+    except OperatorProblem as problem:
+        watch.emit("operators", step=watch.step, message=problem.message, hint=problem.hint)
         return 1
     except Stopped:
         watch.emit("stopped", step=watch.step)
@@ -251,7 +276,7 @@ def train(job: dict[str, Any], watch: Watch) -> int:
     if RANK == 0:
         result = Path(job["result"])
         partial = result.with_suffix(".partial")
-        partial.write_text(json.dumps(describe(watch, started)), encoding="utf-8")
+        partial.write_text(json.dumps(describe(watch, operators, started)), encoding="utf-8")
         partial.replace(result)
     return 0
 

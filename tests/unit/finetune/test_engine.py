@@ -30,8 +30,11 @@ def test_facts_are_read_from_the_probes_answer() -> None:
             "modules": ["deepspeed"],
             "hub_endpoint": "http://hub",
             "hub_cache": "/cache",
+            "operators": {"swiglu": {"modules": ["LlamaMLP"], "kernels": ["swiglu", "swiglu_backward"]}},
+            "operators_problem": "",
         }
     )
     assert facts.fields["stage"].choices == ("sft", "pt")
     assert facts.gpus == 8
     assert facts.hub_cache == Path("/cache")
+    assert facts.operators["swiglu"].kernels == ("swiglu", "swiglu_backward")

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from amdflow.finetune.events import followed, parse_events, summarize, thin
+from amdflow.finetune.events import followed, last_usage, parse_events, summarize, thin
 
 
 def event(kind: str, time: float, **fields: Any) -> dict[str, Any]:
@@ -81,3 +81,15 @@ def test_long_histories_are_thinned_and_keep_their_ends() -> None:
     assert few[0] == (1, 1.0)
     assert few[-1] == (1000, 1000.0)
     assert thin(points[:10], 50) == points[:10]
+
+
+def test_times_are_those_of_the_last_attempt() -> None:
+    before = [event("start", 0.0, step=0), event("step", 9.0, step=1, loss=1.0)]
+    again = [event("start", 20.0, step=1), event("step", 22.0, step=2, loss=1.0), event("step", 22.5, step=3, loss=1.0)]
+    assert summarize([*before, *again]).step_seconds == (2.0, 0.5)
+
+
+def test_calls_of_operators_are_taken_from_the_last_checkpoint() -> None:
+    said = [event("usage", 1.0, operators=[{"op": "swiglu", "modules": {"mlp": calls}}]) for calls in (3, 6)]
+    assert last_usage(said) == {"swiglu": {"mlp": 6}}
+    assert last_usage([event("step", 1.0)]) == {}

@@ -38,6 +38,13 @@ def test_the_engines_complaint_is_passed_on() -> None:
     assert "train.log" in said
 
 
+def test_an_operator_that_is_not_at_work_is_told_with_what_to_do() -> None:
+    said = ended(
+        1, {"event": "operators", "step": 10, "message": "chosen layers were never called: a", "hint": "choose"}
+    )
+    assert said == "custom operators: chosen layers were never called: a | choose"
+
+
 @pytest.mark.parametrize(
     ("kind", "message"),
     [("OutOfMemoryError", "HIP out of memory"), ("RuntimeError", "[enforce fail] DefaultCPUAllocator: out of memory")],

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from amdflow.finetune.engine import EngineFacts, Field
+from amdflow.finetune.engine import EngineFacts, Field, Operator
 
 
 def field(*kinds: str, choices: Sequence[Any] = (), default: Any = None) -> Field:
@@ -60,6 +60,12 @@ FIELDS: Mapping[str, Field] = {
 }
 
 
+OPERATORS: Mapping[str, Operator] = {
+    "rms_norm": Operator(("LlamaRMSNorm",), ("rms_norm", "rms_norm_backward", "column_sum")),
+    "swiglu": Operator(("LlamaMLP",), ("swiglu", "swiglu_backward")),
+}
+
+
 def facts(**changes: Any) -> EngineFacts:
     """Facts like those of LLaMA-Factory 0.9.5 on a CPU."""
     values: dict[str, Any] = {
@@ -69,9 +75,11 @@ def facts(**changes: Any) -> EngineFacts:
         "flash_attention_2": False,
         "bf16_gpu": False,
         "gpus": 0,
-        "modules": frozenset({"matplotlib"}),
+        "modules": frozenset({"matplotlib", "tilelang"}),
         "hub_endpoint": "http://127.0.0.1:9",
         "hub_cache": Path("/nonexistent/hub"),
+        "operators": OPERATORS,
+        "operators_problem": "",
     }
     return EngineFacts(**(values | changes))
 

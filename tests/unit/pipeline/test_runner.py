@@ -265,6 +265,27 @@ def test_upstream_changes_count_by_content_not_by_run(root: Path) -> None:
     assert report.manifest.upstream is None
 
 
+def test_a_result_that_takes_nothing_stays_right_whatever_the_stage_before_does(root: Path) -> None:
+    first, second = Copy(), Copy()
+    second.taken = {}
+    path, other = root / "out/copy/manifest.json", root / "second"
+    other.mkdir()
+    (other / "source.txt").write_text("x")
+    go(second, other)
+    go(first, root)
+    report = go(second, other, upstream=Upstream.read(path))
+    assert report.skipped, "the stage before has run since"
+    go(second, other, upstream=Upstream.read(path), force=True)
+    (root / "source.txt").write_text("changed")
+    go(first, root)
+    report = go(second, other, upstream=Upstream.read(path))
+    assert report.skipped
+    assert report.manifest is not None
+    assert report.manifest.upstream is not None, "where it stands in the chain is still told"
+    second.taken = ["that"]
+    assert go(second, other, upstream=Upstream.read(path)).reason == "what the stage before handed over changed"
+
+
 def test_a_read_only_folder_is_named(root: Path) -> None:
     (root / "file").write_text("")
     with pytest.raises(UsageError, match="is a file, not a folder"):
