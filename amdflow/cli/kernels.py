@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from amdflow.cli.kernel_bench import bench
+from amdflow.cli.kernel_export import export
 from amdflow.cli.kernel_options import Dtypes, Jobs, KernelNames, words
 from amdflow.cli.options import Arch, ConfigFile, DryRun, Force, FormatOption, FromManifest, Output, Quiet, Verify
 from amdflow.terminal import Format
 
 if TYPE_CHECKING:
+    from amdflow.pipeline.manifest import Manifest
     from amdflow.pipeline.runner import StageReport
     from amdflow.terminal import Terminal
 
@@ -28,6 +31,9 @@ def build(
     dtype: Dtypes = None,
     jobs: Jobs = None,
     output: Output = None,
+    update_baseline: Annotated[
+        bool, typer.Option("--update-baseline", help="Accept what the kernels take now in kernels/baseline.json.")
+    ] = False,
     force: Force = False,
     dry_run: DryRun = False,
     verify: Verify = False,
@@ -43,9 +49,9 @@ def build(
     from amdflow.cli.context import run_stage
 
     flags = {"kernels": words(kernel), "dtypes": words(dtype), "targets": words(arch), "jobs": jobs}
-    run_stage(
+    report = run_stage(
         "kernels",
-        flags,
+        flags | ({"baseline": "ignore"} if update_baseline else {}),
         output=output,
         force=force,
         dry_run=dry_run,
@@ -56,6 +62,21 @@ def build(
         config=config,
         arch=arch,
     )
+    if update_baseline and report.manifest is not None and not dry_run:
+        _accept(report.manifest, config)
+
+
+def _accept(manifest: Manifest, config: Path | None) -> None:
+    from amdflow.cli.context import open_context
+    from amdflow.files import portable
+    from amdflow.kernels.baseline import write_baseline
+    from amdflow.kernels.config import KernelsConfig
+
+    context = open_context(quiet=True, config=config)
+    source = context.project.resolve("kernels", KernelsConfig, {}).value.source
+    folder = (context.project.root / source).resolve()
+    path = write_baseline(folder, manifest.metrics["kernels"], manifest.toolchain)
+    context.terminal.success(f"wrote {portable(path, Path.cwd())}")
 
 
 @app.command("test")
@@ -89,6 +110,7 @@ def check(
 
 
 app.command()(bench)
+app.command()(export)
 
 
 def render(report: StageReport, terminal: Terminal) -> None:

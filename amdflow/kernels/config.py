@@ -22,5 +22,7 @@ class KernelsConfig(Model):
     """Value types to build each kernel for, where the kernel has them."""
     targets: tuple[str, ...] = ()
     """gfx targets; empty means those that migrate was run for, else the project's."""
+    baseline: Literal["check", "ignore"] = "check"
+    """Whether a kernel that got much worse than `baseline.json` in the source folder fails the build."""
     jobs: Annotated[int, Field(ge=0, le=1024)] = 0
     """Processes at a time; 0 means one a processor core."""

@@ -33,11 +33,7 @@ class Item:
     @property
     def variant(self) -> str:
         """Kernel, sizes and value type in one word: ``rms_norm-hidden4096-bf16``."""
-        sizes = [
-            name if value is True else f"no{name}" if value is False else f"{name}{value}"
-            for name, value in self.sizes.items()
-        ]
-        return "-".join([self.kernel.op, *sizes, SHORT[self.dtype]])
+        return variant_name(self.kernel.op, self.sizes, self.dtype)
 
     @property
     def name(self) -> str:
@@ -55,6 +51,14 @@ class Item:
         return sha256_text(
             canonical_json([self.kernel.sha256, self.target, self.build, dict(tools), list(flags), scripts])
         )[:32]
+
+
+def variant_name(op: str, sizes: Mapping[str, Any], dtype: str) -> str:
+    """An operator with its sizes and value type in one word."""
+    words = [
+        name if value is True else f"no{name}" if value is False else f"{name}{value}" for name, value in sizes.items()
+    ]
+    return "-".join([op, *words, SHORT[dtype]])
 
 
 def sizes_text(sizes: Mapping[str, Any]) -> str:

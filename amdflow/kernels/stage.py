@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from amdflow.errors import AmdflowError, UsageError
 from amdflow.files import portable, write_json
@@ -14,6 +14,7 @@ from amdflow.findings import Effort, Finding, Severity
 from amdflow.gpu.targets import target
 from amdflow.kernels import table
 from amdflow.kernels.artifacts import INDEX, argument_problem, build_index
+from amdflow.kernels.baseline import ACCEPT, NAME, Baseline, read_baseline
 from amdflow.kernels.budget import Verdict, judge
 from amdflow.kernels.build import LAUNCH, OBJECT, RESOURCES, SOURCE, Built, Line, tool_versions
 from amdflow.kernels.config import KernelsConfig
@@ -49,6 +50,7 @@ class _Job:
     jobs: int
     source: str
     """The project's folder of kernels, relative to the workspace; it need not exist."""
+    baseline: Baseline | None
 
 
 class KernelsStage(Stage[KernelsConfig]):
@@ -86,14 +88,20 @@ class KernelsStage(Stage[KernelsConfig]):
             request.toolchain.engine("kernels"),
             core_count(config.jobs),
             portable(request.path(config.source), request.root),
+            read_baseline(folders.folders[0]) if config.baseline == "check" else None,
         )
         tools = tool_versions(job.engine, job.rocm)
         steps = [
             f"lower {len(items)} variants of {len(kernels)} kernels ({', '.join(kernel.op for kernel in kernels)}) with TileLang {tools['tilelang']}",
             f"compile each to a code object with ROCm {tools['rocm']} ({job.rocm.origin}) for {', '.join(targets)}",
-            "check LDS, registers, spills and matrix instructions against each target's limits",
+            "check LDS, registers, spills and matrix instructions against each target's limits"
+            + (" and the baseline" if job.baseline else ""),
         ]
-        settings = {"kernels": [kernel.op for kernel in kernels], "dtypes": list(config.dtypes)}
+        settings = {
+            "kernels": [kernel.op for kernel in kernels],
+            "dtypes": list(config.dtypes),
+            "baseline": config.baseline,
+        }
         return Plan(
             config=settings,
             inputs=_inputs(folders, kernels, targets),
@@ -122,11 +130,17 @@ class KernelsStage(Stage[KernelsConfig]):
             raise _refusal(
                 [*line.failures, *(_over_budget(one, verdict, line) for one, verdict in over)], len(job.items)
             )
+        rows = [table.row(one, verdict) for one, verdict in zip(built, verdicts, strict=True)]
+        compared = _compare(job.baseline, rows, plan.tools)
         outputs = [output for one in built for output in _publish(one, run.payload)]
         write_json(run.payload / INDEX, build_index(built, tool_versions(job.engine, job.rocm)))
         outputs.append(Output(run.payload / INDEX, "index", produced_by="amdflow", media_type="application/json"))
-        rows = [table.row(one, verdict) for one, verdict in zip(built, verdicts, strict=True)]
-        findings = [*_remarks(built, verdicts), *_gaps(job.left_out), *region_findings(job.regions, job.kernels)]
+        findings = [
+            *_remarks(built, verdicts),
+            *compared,
+            *_gaps(job.left_out),
+            *region_findings(job.regions, job.kernels),
+        ]
         handoff = published(
             built, targets=plan.targets, payload=run.payload_path, regions=job.regions, kernels=job.kernels
         )
@@ -168,6 +182,33 @@ class KernelsStage(Stage[KernelsConfig]):
 STAGE = KernelsStage()
 
 
+def _compare(baseline: Baseline | None, rows: Sequence[dict[str, Any]], tools: Mapping[str, str]) -> list[Finding]:
+    """Raises AmdflowError for kernels that got much worse; with other tools than the baseline's they are findings."""
+    if baseline is None:
+        return []
+    worse = baseline.regressions(rows)
+    other = baseline.other_tools(tools)
+    if worse and not other:
+        lines = [f"{name}: {'; '.join(what)}" for name, what in worse.items()]
+        more = [f"and {len(lines) - _SHOWN_FAILURES} more"] if len(lines) > _SHOWN_FAILURES else []
+        raise AmdflowError(
+            "\n    ".join([f"{len(worse)} kernels are worse than {NAME} has them", *lines[:_SHOWN_FAILURES], *more]),
+            hint=f"if that is meant to be: {ACCEPT}",
+        )
+    return [
+        Finding(
+            "AMF2004",
+            Severity.SLOW,
+            f"{name}: {'; '.join(what)} (the baseline was taken with {other})",
+            path=f"kernels/{NAME}",
+            title="worse than the baseline, with other tools",
+            targets=(name.partition("/")[0],),
+            fix=f"when these tools are here to stay: {ACCEPT}",
+        )
+        for name, what in worse.items()
+    ]
+
+
 def _items(folders: Folders, kernel: Kernel, targets: Sequence[str], config: KernelsConfig) -> list[Item]:
     return [
         Item(kernel, arch, dtype, sizes, tiles_for(folders, kernel, arch, {"dtype": dtype, **sizes}))
@@ -184,6 +225,7 @@ def _possible(item: Item) -> bool:
 
 def _inputs(folders: Folders, kernels: Sequence[Kernel], targets: Sequence[str]) -> list[Input]:
     paths = [kernel.path for kernel in kernels] + folders.find("shapes.yaml")
+    paths += [path for path in (folders.folders[0] / NAME,) if path.is_file()]
     paths += [path for arch in targets for path in tile_files(folders, arch)]
     found: dict[str, Input] = {}
     for path in dict.fromkeys(paths):

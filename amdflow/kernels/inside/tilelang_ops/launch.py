@@ -1,9 +1,10 @@
-"""Kernels ready to be called with torch tensors: compiled at first use for the device that the tensors are on."""
+"""Kernels ready to be called with torch tensors: built ahead of time, or compiled at first use for the tensors' device."""
 
 from __future__ import annotations
 
 import ctypes
 import hashlib
+import importlib.util
 import os
 import tempfile
 from collections.abc import Callable
@@ -15,9 +16,13 @@ import torch
 
 from .library import call_library
 from .lowering import compile_for_gpu, describe, language_for, load_module, lower_cpu
+from .objects import Folder, Kernel, ObjectError
 from .tiles import kernel_file, tiles_of
 
 Launcher = Callable[..., None]
+OBJECTS = "AMDFLOW_KERNEL_OBJECTS"
+"""Environment variable: a folder of code objects (``amdflow kernels export``) that are taken where they fit."""
+_ORIGINS: dict[str, str] = {}
 NAMES = {torch.bfloat16: "bfloat16", torch.float16: "float16", torch.float32: "float32"}
 """Value types that kernels are built for."""
 
@@ -56,15 +61,42 @@ def workgroups(device: str, each: int) -> int:
     )
 
 
+def origins() -> dict[str, str]:
+    """Where each kernel that was asked for so far came from, for a report: ``rms_norm bfloat16 hidden=4096`` and so on."""
+    return dict(_ORIGINS)
+
+
 @cache
 def _kernel(op: str, target: str, dtype: str, sizes: tuple[tuple[str, Any], ...]) -> Launcher:
     fixed = {"dtype": dtype, **{name: value for name, value in sizes if value is not None}}
+    asked = " ".join([op, dtype, *(f"{name}={value}" for name, value in fixed.items() if name != "dtype")])
+    ready = _ahead_of_time(op, target, fixed) if target.startswith("gfx") else None
+    if ready is not None:
+        _ORIGINS[asked] = f"ahead of time: {ready.code_object}"
+        return ready
+    if importlib.util.find_spec("tilelang") is None:
+        raise ObjectError(
+            f"no {asked} for {target}: TileLang is not installed here, and {OBJECTS} "
+            + (f"({os.environ[OBJECTS]}) has none that fits" if OBJECTS in os.environ else "names no folder of objects")
+        )
+    _ORIGINS[asked] = "compiled here by TileLang"
     module = load_module(str(kernel_file(op)))
     function = module.build(language_for(target), **fixed, **tiles_of(target, op, fixed))
     if target == "cpu":
         return _for_cpu(function)
     launcher: Launcher = compile_for_gpu(module, function)
     return launcher
+
+
+def _ahead_of_time(op: str, target: str, fixed: dict[str, Any]) -> Kernel | None:
+    folder = _objects()
+    sizes = {name: value for name, value in fixed.items() if name != "dtype"}
+    return folder.find(op, fixed["dtype"], target, **sizes) if folder else None
+
+
+@cache
+def _objects() -> Folder | None:
+    return Folder(os.environ[OBJECTS]) if os.environ.get(OBJECTS) else None
 
 
 def _for_cpu(function: Any) -> Launcher:
