@@ -10,6 +10,7 @@ import typer
 from amdflow.cli.kernel_bench import bench
 from amdflow.cli.kernel_export import export
 from amdflow.cli.kernel_options import Dtypes, Jobs, KernelNames, words
+from amdflow.cli.kernel_tune import tune
 from amdflow.cli.options import Arch, ConfigFile, DryRun, Force, FormatOption, FromManifest, Output, Quiet, Verify
 from amdflow.terminal import Format
 
@@ -110,6 +111,7 @@ def check(
 
 
 app.command()(bench)
+app.command()(tune)
 app.command()(export)
 
 

@@ -129,7 +129,7 @@ def run_suite(suite: Suite, session: Session) -> list[Result]:
     gpu = session.gpu()
     if gpu is not None:
         pairs = suite.items(gpu["target"])
-        results += _check(pairs, [{}] * len(pairs), suite, session.run, "gpu")
+        results += check_items(pairs, [{}] * len(pairs), suite.engine, session.run, "gpu")
     return results
 
 
@@ -160,12 +160,13 @@ def _on_cpu(suite: Suite, run: Run, compiler: list[str]) -> list[Result]:
         {"library": str(built[item.name].folder / CPU_LIBRARY), "launch": str(built[item.name].folder / LAUNCH)}
         for item, _case in pairs
     ]
-    return _check(pairs, extra, suite, run, "cpu")
+    return check_items(pairs, extra, suite.engine, run, "cpu")
 
 
-def _check(
-    pairs: Sequence[tuple[Item, Case]], extra: Sequence[dict[str, str]], suite: Suite, run: Run, on: str
+def check_items(
+    pairs: Sequence[tuple[Item, Case]], extra: Sequence[dict[str, str]], engine: Engine, run: Run, on: str
 ) -> list[Result]:
+    """Run each item at its case's sizes; ``extra`` names what was built for the CPU. Items that crash it fail."""
     orders = run.scratch / f"check-{on}.json"
     jobs = [
         {
@@ -189,10 +190,8 @@ def _check(
                 answers[answer["id"]] = answer
                 bar.update(1)
 
-        argv = [str(suite.engine.python), str(SCRIPTS / "check.py"), "run", str(orders)]
-        ended = run.call(
-            argv, log=f"check-{on}.log", extra_env=suite.engine.environment(), on_line=on_line, check=False
-        )
+        argv = [str(engine.python), str(SCRIPTS / "check.py"), "run", str(orders)]
+        ended = run.call(argv, log=f"check-{on}.log", extra_env=engine.environment(), on_line=on_line, check=False)
     results = []
     for job, (item, case) in zip(jobs, pairs, strict=True):
         answer = answers.get(str(job["id"]), {"error": f"the test process {describe_status(ended.returncode)}"})
