@@ -55,11 +55,11 @@ def _obstacle(call: AttentionCall) -> str:
     found = {
         "a mask that is more than causal": call.masked,
         f"dropout of {call.dropout}": call.dropout > 0,
-        f"a sliding window of {call.window} for {call.keys} tokens": call.window is not None
+        f"a sliding window of {call.window}, shorter than the text": call.window is not None
         and call.window < call.keys,
         f"scores capped at {call.softcap}": call.softcap is not None,
         f"a scale of {call.scale}": call.scale is not None and abs(call.scale * call.head**0.5 - 1) > 1e-6,
-        f"{call.tokens} tokens that look at {call.keys}, as in generation": call.tokens != call.keys,
+        "tokens that look at more than themselves, as in generation": call.tokens != call.keys,
     }
     return next((words for words, wrong in found.items() if wrong), "")
 
@@ -111,11 +111,12 @@ def _backward_run(
     if not q.numel():
         return torch.zeros_like(q), torch.zeros_like(k), torch.zeros_like(v)
     q, k, v, dy = q.contiguous(), k.contiguous(), v.contiguous(), dy.contiguous()
-    delta = (y.float() * dy).sum(-1).transpose(1, 2).contiguous()
+    delta, head = torch.empty_like(lse), q.shape[-1]
+    kernel("attention_delta", q, head=head)(y, dy, delta)
     sums, dq = torch.zeros_like(q, dtype=torch.float32), torch.empty_like(q)
     dk, dv = torch.empty_like(q), torch.empty_like(q)  # of each query head
-    kernel("attention_backward", q, head=q.shape[-1], causal=causal)(q, k, v, dy, lse, delta, sums, dk, dv)
-    torch.mul(sums, q.shape[-1] ** -0.5, out=dq)
+    kernel("attention_backward", q, head=head, causal=causal)(q, k, v, dy, lse, delta, sums, dk, dv)
+    torch.mul(sums, head**-0.5, out=dq)
     return dq, _group(dk, k), _group(dv, v)
 
 

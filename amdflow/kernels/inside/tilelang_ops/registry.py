@@ -122,7 +122,7 @@ REGISTRY = {
             "attention",
             _names((*_LLAMAS, *_MOES, "Phi3", "Olmo2"), "Attention"),
             replace_attention.attention_of,
-            ("attention", "attention_backward"),
+            ("attention", "attention_delta", "attention_backward"),
             f"causal or full, as many keys as tokens, heads of {' or '.join(map(str, HEADS))}; else torch's SDPA, with a warning",
             ("bfloat16", "float16"),
         ),

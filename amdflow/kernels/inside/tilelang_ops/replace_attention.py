@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import sys
 import warnings
-from functools import wraps
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from .attention import AttentionCall, attention, choose_attention
-from .site import Declined, Forward, Site
+from .launch import NAMES
+from .site import Declined, Forward, Site, while_tracing
 
 BACKEND = "amdflow"
 
@@ -19,24 +19,74 @@ BACKEND = "amdflow"
 def attention_of(site: Site) -> Forward:
     """An attention module's forward, its model's configuration turned to the backend.
 
-    Modules that were not chosen share the configuration: they get torch's SDPA. Raises Declined for scores that are capped.
+    Modules that were not chosen share the configuration: they get torch's SDPA. Raises Declined where the kernel would
+    never be taken, by what is known of the module and of the machine that it lies on.
     """
     module = site.module
-    softcap = getattr(module.config, "attn_logit_softcapping", None)
-    if softcap is not None:
-        raise Declined(f"its scores are capped at {softcap}")
+    weight = next(module.parameters())
+    if weight.device.type in ("cpu", "cuda"):
+        name, reason = choose_attention(_expected(module, weight))
+        if name != BACKEND:
+            raise Declined(reason)
     _register()
     module.config._attn_implementation = BACKEND
     module.attention_site = site
-    return wraps(module.forward)(module.forward)
+    forward: Forward = module.forward  # asks transformers for the backend as before
+    return forward
+
+
+def _expected(module: Any, weight: Tensor) -> AttentionCall:
+    """The calls that training will make: weights in float32 or packed in few bits mean autocast on a GPU."""
+    dtype = weight.dtype
+    if dtype not in NAMES or (weight.device.type == "cuda" and dtype == torch.float32):
+        dtype = torch.bfloat16
+    return AttentionCall(
+        weight.device.type,
+        dtype,
+        module.head_dim,
+        1,
+        1,
+        dropout=getattr(module, "attention_dropout", 0.0),
+        softcap=getattr(module.config, "attn_logit_softcapping", None),
+        scale=module.scaling,
+    )
 
 
 def _register() -> None:
     from transformers import AttentionInterface
-    from transformers.masking_utils import AttentionMaskInterface, sdpa_mask
+    from transformers.masking_utils import AttentionMaskInterface
 
     AttentionInterface.register(BACKEND, attend)
-    AttentionMaskInterface.register(BACKEND, sdpa_mask)
+    AttentionMaskInterface.register(BACKEND, mask)
+
+
+def mask(**named: Any) -> Tensor | None:
+    """The mask that SDPA would get; none where a layer is causal and padding, if any, only follows the text.
+
+    A causal layer's tokens never look at what follows them, so nothing that is looked at changes; what comes out for the
+    padding itself does, and counts for nothing.
+    """
+    from transformers.masking_utils import sdpa_mask
+
+    if _just_causal(named) and (named["attention_mask"] is None or _behind_the_text(named["attention_mask"])):
+        return None
+    found: Tensor | None = sdpa_mask(**named)
+    return found
+
+
+def _just_causal(named: dict[str, Any]) -> bool:
+    """Whether, but for padding, every token looks at itself and all before it."""
+    place, window = named.get("q_length", named.get("cache_position")), named.get("local_size")
+    tokens = place.shape[0] if isinstance(place, Tensor) else place
+    whole: bool = named["kv_length"] == tokens and (window is None or tokens < window)
+    return whole and bool(named.get("allow_is_causal_skip"))
+
+
+def _behind_the_text(padding: Tensor) -> bool:
+    """Whether nothing follows padding; unknown while a graph is traced."""
+    if padding.dim() != 2 or torch.compiler.is_compiling():
+        return False
+    return bool((padding[:, 1:] <= padding[:, :-1]).all())
 
 
 def attend(
@@ -86,6 +136,7 @@ def attend(
 _said: set[tuple[str, str]] = set()
 
 
+@while_tracing
 def _say(name: str, reason: str) -> bool:
     """Say once what was chosen; a warning where it is not the kernel that was asked for."""
     if (name, reason) not in _said:
@@ -95,6 +146,3 @@ def _say(name: str, reason: str) -> bool:
         else:
             warnings.warn(f"attention falls back to torch's {name}: {reason}", stacklevel=3)
     return True
-
-
-_say._dynamo_marked_constant = True  # type: ignore[attr-defined] # said while a graph is compiled, without a break in it

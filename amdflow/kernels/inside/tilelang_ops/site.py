@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 
@@ -52,14 +52,21 @@ class Site:
         return self.model.get_submodule(".".join(self.name.split(".")[:-levels]))
 
 
+Work = TypeVar("Work", bound=Callable[..., Any])
+
+
+def while_tracing(work: Work) -> Work:
+    """Let ``work`` be done when a graph is traced that calls it, and leave nothing of it in the graph.
+
+    What torch.compiler.assume_constant_result does, without the seconds that importing the compiler takes.
+    """
+    work._dynamo_marked_constant = True  # type: ignore[attr-defined]
+    return work
+
+
 def noting(traced: set[str], name: str) -> Callable[[], None]:
-    """What adds ``name`` to ``traced`` while a graph is traced, and leaves nothing in the graph."""
-
-    @torch.compiler.assume_constant_result
-    def note() -> None:
-        traced.add(name)
-
-    return note
+    """What adds ``name`` to ``traced`` while a graph is traced."""
+    return while_tracing(lambda: traced.add(name))
 
 
 def always(build: Callable[[Any], Forward]) -> Callable[[Site], Forward]:
