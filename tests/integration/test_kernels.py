@@ -47,6 +47,7 @@ def test_a_build_leaves_code_objects_for_each_target(amdflow: CommandLine) -> No
         "code-object",
         "launch",
         "resources",
+        "index",
         "report",
     }
 
