@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import signal
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -24,6 +25,7 @@ LOG = "train.log"
 # SIGTERM lets the step under way end and a checkpoint be written.
 _GRACE_SECONDS = 90.0
 _STOPPED = 143
+_ATTENTION = re.compile(r"attention(?:: \w+'s kernels \(| falls back to ).*")
 
 
 @dataclass(frozen=True)
@@ -91,6 +93,7 @@ def train(job: Job, launch: Launch, run: Run) -> Result:
             log=LOG,
             cwd=run.scratch,
             extra_env=variables,
+            on_line=_passing_on(run.terminal),
             check=False,
             grace=_GRACE_SECONDS,
             sweep_descendants=launch.torchrun,
@@ -134,6 +137,19 @@ def _show(event: Event, bar: Bar, terminal: Terminal) -> None:
         bar.update(note=f"checkpoint at step {event['step']}")
     elif event["event"] == "note":
         terminal.say(f"  {event['text']}")
+
+
+def _passing_on(terminal: Terminal) -> Callable[[str], None]:
+    """Tells a person, once, which attention the model got and why; the rest of the output is for the log."""
+    told: set[str] = set()
+
+    def hear(line: str) -> None:
+        found = _ATTENTION.search(line)
+        if found and found.group() not in told:
+            told.add(found.group())
+            (terminal.warn if "falls back" in found.group() else terminal.say)(f"  {found.group()}")
+
+    return hear
 
 
 def explain_failure(done: Completed, events: list[Event], log: Path) -> AmdflowError:
