@@ -84,6 +84,8 @@ def test_shipped_kernels_have_valid_settings_shapes_and_cases_for_every_target(t
     assert {"attention", "gemm", "rms_norm", "rms_norm_backward", "rope", "swiglu"} <= {kernel.op for kernel in kernels}
     for kernel in kernels:
         assert kernel.cases
+        open_sizes = set(kernel.declaration.sizes) - set(kernel.size_defaults)
+        assert all(open_sizes <= set(shape) for shape in shapes_for(folders, kernel)), f"{kernel.op}: shapes.yaml"
         for target in (*TARGETS, "cpu", "cuda"):
             for shape in shapes_for(folders, kernel):
                 tiles_for(folders, kernel, target, {"dtype": "bfloat16", **shape})
