@@ -90,9 +90,15 @@ def candidate(task: Task, settings: Settings, on: str) -> Candidate:
 
 
 def fitting_cases(task: Task) -> list[Case]:
-    """The kernel's own numeric tests that fit the task's fixed sizes: what is given at launch has the same names."""
+    """The kernel's own numeric tests that give all that is given at launch; those of the same mode, where there are any."""
     wanted = set(task.run) - set(task.sizes)
-    return [case for case in task.kernel.cases if set(case.run) - set(task.sizes) == wanted]
+    cases = [case for case in task.kernel.cases if wanted <= set(case.run)]
+    return [case for case in cases if _mode(case.build) == _mode(task.sizes)] or cases
+
+
+def _mode(sizes: Mapping[str, Any]) -> dict[str, Any]:
+    """The sizes that are no numbers: what makes another kernel of it (causal, a layout, an activation)."""
+    return {name: value for name, value in sizes.items() if isinstance(value, bool | str)}
 
 
 def numbers_on_cpu(task: Task, settings: Settings, model: Model) -> str:

@@ -28,8 +28,9 @@ class Store:
 
 
 def store_key(task: Task, tools: Mapping[str, Any]) -> str:
-    """16 hex digits that change with the kernel's text, target, value type, sizes, and ``tools``; not with today's tiles."""
-    parts = [task.kernel.sha256, task.target, task.dtype, dict(task.sizes), dict(task.run), dict(tools)]
+    """16 hex digits that change with the kernel's text, target, value type, sizes, settings that are not searched, ``tools``."""
+    fixed = {name: value for name, value in task.tiles.items() if name not in task.kernel.space}
+    parts = [task.kernel.sha256, task.target, task.dtype, dict(task.sizes), dict(task.run), fixed, dict(tools)]
     return sha256_text(canonical_json(parts))[:16]
 
 

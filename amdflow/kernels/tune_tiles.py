@@ -41,7 +41,8 @@ def write_entry(path: Path, key: str, settings: Settings, comment: str) -> None:
         expected = {**before, written: merged}
         lines[place] = _line(written, merged, comment)
     text = "\n".join(lines) + "\n"
-    if yaml.safe_load(text) != expected or len({*map(_normal, expected)}) != len(expected):
+    hidden = place is None and any(_normal(other) == _normal(key) for other in before)
+    if hidden or yaml.safe_load(text) != expected:
         raise UsageError(
             f"{path}: the entry {written!r} does not stand on one line of its own, so nothing was changed",
             hint=f"write it as: {_line(written, settings, '')}",
