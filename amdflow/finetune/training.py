@@ -93,7 +93,7 @@ def train(job: Job, launch: Launch, run: Run) -> Result:
             log=LOG,
             cwd=run.scratch,
             extra_env=variables,
-            on_line=_passing_on(run.terminal),
+            on_line=passing_on(run.terminal),
             check=False,
             grace=_GRACE_SECONDS,
             sweep_descendants=launch.torchrun,
@@ -139,7 +139,7 @@ def _show(event: Event, bar: Bar, terminal: Terminal) -> None:
         terminal.say(f"  {event['text']}")
 
 
-def _passing_on(terminal: Terminal) -> Callable[[str], None]:
+def passing_on(terminal: Terminal) -> Callable[[str], None]:
     """Tells a person, once, which attention the model got and why; the rest of the output is for the log."""
     told: set[str] = set()
 

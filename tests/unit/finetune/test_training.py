@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
-from amdflow.finetune.training import Launch, explain_failure
+from amdflow.finetune.training import Launch, explain_failure, passing_on
 from amdflow.process import Completed
+from amdflow.terminal import Format, Terminal
 
 
 def ended(status: int, *events: dict[str, Any], output: str = "") -> str:
@@ -85,3 +86,15 @@ def test_caches_stay_in_the_workspace_unless_a_hub_is_needed() -> None:
     hub = launch.variables(Path("/cache"), local=False)
     assert "HF_HOME" not in hub
     assert hub["HF_DATASETS_CACHE"] == "/cache/datasets"
+
+
+def test_which_attention_a_model_got_is_said_once(capsys: pytest.CaptureFixture[str]) -> None:
+    hear = passing_on(Terminal(Format.HUMAN))
+    for _ in range(2):
+        hear("attention: amdflow's kernels (gfx942, bfloat16, heads of 128)")
+        hear("x.py:9: UserWarning: attention falls back to torch's sdpa: heads of 80")
+    hear("the attention mask is not set")
+    said = capsys.readouterr().err
+    assert said.count("amdflow's kernels (gfx942, bfloat16, heads of 128)") == 1
+    assert said.count("warning: ") == 1
+    assert "mask" not in said
