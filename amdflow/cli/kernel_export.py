@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from amdflow.cli.kernel_options import KernelNames, words
 from amdflow.cli.options import Arch, ConfigFile, FormatOption, FromManifest, Quiet
 from amdflow.terminal import Format
+
+if TYPE_CHECKING:
+    from amdflow.cli.context import Context
 
 
 def export(
@@ -21,6 +25,10 @@ def export(
             "--output", "-o", help="Folder for the export; default: <workdir>/kernel-objects.", show_default=False
         ),
     ] = None,
+    jit_cache: Annotated[
+        Path | None,
+        typer.Option("--jit-cache", help="Also fill TileLang's own cache in this folder.", show_default=False),
+    ] = None,
     from_manifest: FromManifest = None,
     format: FormatOption = Format.HUMAN,
     quiet: Quiet = False,
@@ -29,6 +37,8 @@ def export(
     """Put what was built into a folder that a process without TileLang can load kernels from on ROCm.
 
     Example:  amdflow kernels export --arch gfx942 --output kernel-objects
+
+    Example:  amdflow kernels export --arch gfx942 --jit-cache tilelang-cache
     """
     from amdflow.cli.context import open_context
     from amdflow.files import portable
@@ -43,6 +53,7 @@ def export(
         targets=targets,
         kernels=words(kernel) or (),
     )
+    filled = _prefill(context, exported.rows, jit_cache) if jit_cache is not None else 0
     place = portable(exported.folder, Path.cwd())
     context.terminal.data(
         {
@@ -55,3 +66,17 @@ def export(
     )
     context.terminal.success(f"{len(exported.entries)} code objects, {exported.size / 1024:.0f} KiB, in {place}")
     context.terminal.say(f"  a training takes them from there: AMDFLOW_KERNEL_OBJECTS={place}")
+    if jit_cache is not None:
+        shown = portable(jit_cache.absolute(), Path.cwd())
+        context.terminal.say(f"  {filled} kernels in TileLang's cache: TILELANG_CACHE_DIR={shown}")
+
+
+def _prefill(context: Context, rows: Sequence[dict[str, Any]], cache: Path) -> int:
+    from amdflow.kernels.config import KernelsConfig
+    from amdflow.kernels.prefill import prefill
+    from amdflow.kernels.sources import open_folders
+
+    source = context.project.resolve("kernels", KernelsConfig, {}).value.source
+    folders = open_folders((context.project.root / Path(source).expanduser()).resolve(), given=source)
+    engine, rocm = context.toolchain.engine("kernels"), context.toolchain.rocm()
+    return prefill(rows, folders, cache.absolute(), engine=engine, rocm=rocm, terminal=context.terminal)

@@ -24,6 +24,8 @@ class Exported:
     folder: Path
     entries: tuple[dict[str, Any], ...]
     """Of the index."""
+    rows: tuple[dict[str, Any], ...]
+    """Of the build's table, for the same kernels."""
 
     @property
     def size(self) -> int:
@@ -62,7 +64,9 @@ def export_objects(
     write_json(scratch / INDEX, index)
     shutil.rmtree(folder, ignore_errors=True)
     scratch.rename(folder)
-    return Exported(folder, tuple(index["kernels"]))
+    pairs = {(entry["op"], entry["target"]) for entry in index["kernels"]}
+    rows = [row for row in built.manifest.metrics["kernels"] if (row["kernel"], row["target"]) in pairs]
+    return Exported(folder, tuple(index["kernels"]), tuple(rows))
 
 
 def _chosen(entries: list[dict[str, Any]], key: str, names: Sequence[str]) -> list[dict[str, Any]]:

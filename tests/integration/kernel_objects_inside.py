@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import sys
 from contextlib import nullcontext
+from importlib import import_module
 from types import SimpleNamespace
 from typing import Any
 
@@ -25,7 +26,7 @@ def main() -> None:
     torch.cuda.current_device = lambda: 0
     torch.cuda.current_stream = lambda: SimpleNamespace(cuda_stream=STREAM)
     if sys.argv[1] == "alone":
-        sys.modules["tilelang"] = None  # importing it fails
+        sys.modules["tilelang"] = None  # type: ignore[assignment]  # importing it fails
         sys.path.insert(0, sys.argv[2])
         alone(sys.argv[2])
     else:
@@ -33,9 +34,7 @@ def main() -> None:
 
 
 def alone(folder: str) -> None:
-    import objects
-
-    kernels = objects.Folder(folder)
+    kernels = import_module("objects").Folder(folder)
     x, w, y = torch.zeros(5, 576).bfloat16(), torch.ones(576).bfloat16(), torch.zeros(5, 576).bfloat16()
     rstd = torch.zeros(5)
     rms_norm = kernels.find("rms_norm", "bfloat16", "gfx942", hidden=576)
@@ -66,7 +65,7 @@ def operators() -> None:
     launch.target_of = lambda _device: "gfx942"
     gate, up = torch.zeros(3, 8).bfloat16(), torch.zeros(3, 8).bfloat16()
     ops.swiglu(gate, up)  # act and lanes as its file has them
-    sys.modules["tilelang"] = None
+    sys.modules["tilelang"] = None  # type: ignore[assignment]
     error = refused(lambda: ops.swiglu(gate, up, "gelu"))  # was not built
     answer({"origins": launch.origins(), "error": error})
 

@@ -139,6 +139,25 @@ def test_operators_take_a_prebuilt_kernel_where_one_fits(amdflow: CommandLine, m
     assert "has none that fits" in told["error"]
 
 
+def test_tilelangs_own_cache_can_be_filled_without_a_card(amdflow: CommandLine) -> None:
+    """The second process finds what the first has compiled: it compiles nothing, as on a machine with that GPU."""
+    choice = ("--kernel", "swiglu", "--arch", "gfx942")
+    fill = ("kernels", "export", *choice, "--output", "for-cache", "--jit-cache", "tilelang-cache")
+    assert amdflow(*fill).code == 0
+    (entry,) = (amdflow.folder / "tilelang-cache").glob("*/*/kernels/*/executable.so")
+    written = entry.stat().st_mtime_ns
+    context = open_context(start=amdflow.folder)
+    engine = context.toolchain.engine("kernels")
+    jobs = amdflow.folder / "jobs.json"
+    module = str(shipped("kernels") / "swiglu.py")
+    jobs.write_text(json.dumps([{"id": "a", "module": module, "target": "gfx942", "build": {"dtype": "bfloat16"}}]))
+    no_compiler = {"ROCM_PATH": str(amdflow.folder), "TILELANG_CACHE_DIR": str(amdflow.folder / "tilelang-cache")}
+    environment = {**os.environ, **engine.environment(), **no_compiler}
+    done = process.run([str(engine.python), str(SCRIPTS / "prefill.py"), str(jobs)], env=environment)
+    assert json.loads(done.stdout.splitlines()[-1])["ok"], done.output
+    assert entry.stat().st_mtime_ns == written
+
+
 def test_an_export_replaces_an_export_and_nothing_else(amdflow: CommandLine, exported: Path) -> None:
     assert amdflow("kernels", "export", "--output", "objects", "--kernel", "swiglu").code == 0
     assert not (exported / "gfx942" / "rms_norm-hidden576-bf16").exists()

@@ -75,12 +75,18 @@ def compile_for_gpu(module: ModuleType, function: Any) -> Any:
     return tilelang.compile(function, target="auto", pass_configs=options)
 
 
+def hip_target(arch: str) -> Any:
+    """TileLang's target for a gfx name, the same as it finds by itself where there is such a GPU."""
+    from tilelang.backend.target import determine_target
+
+    return determine_target({"kind": "hip", "mcpu": arch}, return_object=True)
+
+
 def lower_hip(function: Any, arch: str) -> tuple[str, Any]:
     """HIP C++ of ``function`` for a gfx name, and the module of its device functions."""
     import tilelang
-    from tilelang.backend.target import determine_target
 
-    target = determine_target({"kind": "hip", "mcpu": arch}, return_object=True)
+    target = hip_target(arch)
     with target:
         artifact = tilelang.lower(function, target=target)
     return artifact.kernel_source, artifact.device_mod
