@@ -15,6 +15,7 @@ from amdflow.kernels.inside.measuring.sizes import OPERATORS
 from amdflow.kernels.inside.measuring.summary import is_wrong, problems
 from amdflow.kernels.item import SCRIPTS
 from amdflow.kernels.session import Session, check_names, open_session
+from amdflow.kernels.sources import find_kernels
 from amdflow.process import describe_status
 from amdflow.toolchain import Engine
 
@@ -62,13 +63,14 @@ def bench_kernels(context: Any, wanted: Wanted, output: Path | None) -> Measured
     Raises UsageError for an unknown operator, type or size, EnvironmentProblem without a GPU, AmdflowError when the
     measuring process died; what was measured until then stays on disk.
     """
-    check_names(wanted.operators, OPERATORS, "operator")
     check_names(wanted.dtypes, DTYPES, "value type")
     if wanted.sizes and len(wanted.operators) != 1:
         raise UsageError(
             "--sizes needs one operator", hint="for example: --kernel rms_norm --sizes rows=8192,hidden=5120"
         )
     with open_session(context, {}, "bench") as session:
+        kernels = [kernel.op for kernel in find_kernels(session.folders) if kernel.declaration.typical]
+        check_names(wanted.operators, tuple(dict.fromkeys((*OPERATORS, *kernels))), "operator")
         if session.gpu() is None:
             raise no_gpu(session.engine)
         stamp = f"{datetime.now(UTC):%Y%m%dT%H%M%S}"

@@ -12,6 +12,7 @@ SMALL: dict[str, dict[str, int]] = {
     "rms_norm": {"rows": 5, "hidden": 77},
     "rope": {"batch": 2, "tokens": 7, "q_heads": 9, "k_heads": 3, "head": 64},
     "gemm": {"m": 7, "n": 40, "k": 72},
+    "column_sum": {"parts": 5, "width": 77},
 }
 
 

@@ -4,7 +4,8 @@
                                            [--check] [--no-times] [--time-limit SECONDS] [--tiles gfx942] [--json result.json]
 
 It needs torch and tilelang on its path, Liger-Kernel where it is to be compared with, and nothing of amdflow's own
-dependencies; ``amdflow kernels bench`` calls it so. ``--check`` compares results and gradients at real sizes with
+dependencies; ``amdflow kernels bench`` calls it so. ``--only`` takes operators and names of kernels: a kernel that no
+operator of ours stands on is timed beside its own reference. ``--check`` compares results and gradients at real sizes with
 float64 before anything is timed. ``--tiles`` builds with another target's tile settings. One JSON line on stdout for
 each row, a summary at the end on stderr; the file is written after every row, and beside it, at the end, a roofline
 picture for each value type (result.bfloat16.svg). Exit status: 0, 1 when a number is wrong
@@ -15,7 +16,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -44,7 +45,7 @@ def main() -> int:
         return NO_GPU
     try:
         checked, timed = _cases(options, CHECKED), _cases(options, TIMED)
-    except ValueError as error:
+    except (ValueError, FileNotFoundError) as error:
         say({"refused": str(error)})
         sys.stderr.write(f"{error}\n")
         return 2
@@ -88,7 +89,7 @@ def _draw(document: Mapping[str, Any], options: argparse.Namespace) -> None:
 
 def _cases(options: argparse.Namespace, defaults: Mapping[str, Sequence[Sizes]]) -> list[Case]:
     ops = options.only or OPERATORS
-    return [case(op, sizes) for op in ops for sizes in ([options.sizes] if options.sizes else defaults[op])]
+    return [case(op, sizes) for op in ops for sizes in ([options.sizes] if options.sizes else defaults.get(op, [{}]))]
 
 
 def _total(checked: Sequence[Case], timed: Sequence[Case], dtypes: Sequence[str]) -> int:
@@ -117,8 +118,8 @@ def _facts(options: argparse.Namespace) -> dict[str, Any]:
 
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description="errors and medians of the kernels on this machine's GPU")
-    parser.add_argument("--only", type=_words(OPERATORS), default=[], help="operators, separated by commas")
-    parser.add_argument("--dtype", type=_words(ALLOWED), default=["bfloat16"], help="value types")
+    parser.add_argument("--only", type=_words, default=[], help="operators or kernels, separated by commas")
+    parser.add_argument("--dtype", type=_dtypes, default=["bfloat16"], help="value types")
     parser.add_argument("--sizes", type=_sizes, default={}, help="sizes of the one operator that --only names")
     parser.add_argument("--check", action="store_true", help="compare with float64 first")
     parser.add_argument("--no-times", action="store_true", help="time nothing")
@@ -131,15 +132,15 @@ def _options() -> argparse.Namespace:
     return options
 
 
-def _words(known: Collection[str]) -> Any:
-    def read(text: str) -> list[str]:
-        words = [word.strip() for word in text.split(",") if word.strip()]
-        for word in words:
-            if word not in known:
-                raise argparse.ArgumentTypeError(f"{word!r} is none of {', '.join(known)}")
-        return words
+def _words(text: str) -> list[str]:
+    return [word.strip() for word in text.split(",") if word.strip()]
 
-    return read
+
+def _dtypes(text: str) -> list[str]:
+    for word in _words(text):
+        if word not in ALLOWED:
+            raise argparse.ArgumentTypeError(f"{word!r} is none of {', '.join(ALLOWED)}")
+    return _words(text)
 
 
 def _sizes(text: str) -> dict[str, int | bool]:

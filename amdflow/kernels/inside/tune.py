@@ -23,7 +23,7 @@ import torch
 
 # a script's folder is first on its path
 from measuring.clock import medians
-from measuring.numbers import check, tilelang_kernel
+from measuring.numbers import check, empty_results, tilelang_kernel
 from measuring.record import say
 from tilelang_ops.lowering import load_module
 
@@ -59,11 +59,7 @@ def measure(job: dict[str, Any]) -> dict[str, Any]:
         raise ValueError(f"wrong numbers: an error of {worst:.1e}, {job['allowed']:.1e} is allowed")
     kernel, buffers, names = tilelang_kernel(load_module(job["module"]), job["target"], job["build"])
     values = _inputs(job["module"], job["dtype"], json.dumps(job["sizes"]))
-    results = {
-        name: torch.empty(_shape(buffer, job["sizes"]), dtype=getattr(torch, str(buffer.dtype)), device="cuda")
-        for name, buffer in buffers.items()
-        if name not in values
-    }
+    results = empty_results(buffers, values, job["sizes"], "cuda")
     arguments = [{**values, **results}[name] for name in names]
     return {"ms": medians(lambda: kernel(*arguments))["cold_ms"], "worst": worst}
 
@@ -80,11 +76,6 @@ def _inputs(module: str, dtype: str, sizes: str) -> dict[str, Any]:
         name: value.to("cuda").contiguous() if isinstance(value, torch.Tensor) else value
         for name, value in found.items()
     }
-
-
-def _shape(buffer: Any, sizes: dict[str, Any]) -> list[int]:
-    """A result's shape: sizes that are open in the kernel have the name of one that was asked for."""
-    return [int(extent) if str(extent).isdigit() else int(sizes[str(extent)]) for extent in buffer.shape]
 
 
 if __name__ == "__main__":

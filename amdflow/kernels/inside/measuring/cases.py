@@ -6,6 +6,7 @@ import inspect
 from collections.abc import Callable, Mapping
 
 from . import products, rowwise
+from .alone import kernel_case
 from .case import Case
 from .sizes import Sizes
 
@@ -18,13 +19,19 @@ FACTORIES: Mapping[str, Callable[..., Case]] = {
     "rope": rowwise.rope,
     "linear_cross_entropy": products.linear_cross_entropy,
     "gemm": products.gemm,
+    "linear": products.linear,
     "attention": products.attention,
 }
 
 
 def case(op: str, sizes: Sizes) -> Case:
-    """The case of ``op`` at ``sizes``. Raises ValueError for a size that the operator does not have, or that is missing."""
-    factory = FACTORIES[op]
+    """The case of ``op`` at ``sizes``; a kernel's own name stands for the kernel by itself, at its typical sizes.
+
+    Raises ValueError for a size that the operator does not have, or that is missing, and for an unknown operator.
+    """
+    factory = FACTORIES.get(op)
+    if factory is None:
+        return kernel_case(op, sizes)
     try:
         inspect.signature(factory).bind(**sizes)
     except TypeError as error:

@@ -7,6 +7,7 @@ from typing import Any
 import tilelang_ops as ops
 import torch
 from tilelang_ops.launch import kernel
+from tilelang_ops.linear import linear as linear_operator
 from torch import Tensor
 from torch.nn import functional
 
@@ -37,14 +38,30 @@ def gemm(m: int, n: int, k: int) -> Case:
     )
 
 
-def attention(batch: int, tokens: int, heads: int, kv_heads: int, head: int, causal: bool = True) -> Case:
-    """Attention forward, tensors of (batch, tokens, heads, head): the kernel by itself beside torch's fused operator."""
-    build = {"head": head, "causal": causal}
+def linear(rows: int, n: int, k: int) -> Case:
+    """A linear layer without bias: one product forward, two back, in our kernel or in torch's library."""
+    return Case(
+        "linear",
+        {"rows": rows, "n": n, "k": k},
+        lambda dtype, device: [
+            draw(rows, k, dtype=dtype, device=device),
+            draw(n, k, dtype=dtype, device=device, scale=k**-0.5),
+        ],
+        2,
+        ours=linear_operator,
+        eager=functional.linear,
+        forward=[Part("gemm", {"n": n, "k": k}, {"m": rows})],
+        backward=[
+            Part("gemm", {"layout": "nn", "n": k, "k": n}, {"m": rows}),
+            Part("gemm", {"layout": "tn", "m": n, "n": k}, {"k": rows}),
+        ],
+        slack=2.0,
+    )
 
-    def ours(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-        y, lse = torch.empty_like(q), q.new_empty(batch, heads, tokens, dtype=torch.float32)
-        kernel("attention", q, **build)(q, k, v, y, lse)
-        return y
+
+def attention(batch: int, tokens: int, heads: int, kv_heads: int, head: int, causal: bool = True) -> Case:
+    """Tensors of (batch, tokens, heads, head), beside torch's fused operator and softmax(q @ k.T) @ v as it is written."""
+    build = {"head": head, "causal": causal}
 
     def eager(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
         q, k, v = (part.transpose(1, 2) for part in (q, k, v))
@@ -69,12 +86,18 @@ def attention(batch: int, tokens: int, heads: int, kv_heads: int, head: int, cau
         "attention",
         {**sizes, **build},
         inputs,
-        0,
-        ours=ours,
+        3,
+        ours=lambda q, k, v: ops.attention(q, k, v, causal=causal),
         eager=eager,
         torch=fused,
         forward=[Part("attention", build, sizes)],
-        slack=2.0,
+        backward=[
+            Part(
+                "attention_delta", {"head": head}, {"batch": batch, "tokens": 0, "heads": heads}
+            ),  # no work that must be done
+            Part("attention_backward", build, sizes),
+        ],
+        slack=4.0,
     )
 
 

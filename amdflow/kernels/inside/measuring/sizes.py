@@ -25,6 +25,7 @@ CHECKED: Mapping[str, Sequence[Sizes]] = {
         {"m": 1, "n": 4096, "k": 4096},
         {"m": 67, "n": 130, "k": 104},
     ],
+    "linear": [{"rows": 4096, "n": 4096, "k": 2048}, {"rows": 77, "n": 96, "k": 200}],
     "attention": [
         {"batch": 1, "tokens": 4096, "heads": 8, "kv_heads": 2, "head": 128, "causal": True},
         {"batch": 1, "tokens": 1000, "heads": 6, "kv_heads": 2, "head": 64, "causal": True},
@@ -44,6 +45,7 @@ TIMED: Mapping[str, Sequence[Sizes]] = {
         {"rows": 8192, "hidden": 4096, "vocab": 128256},
     ],
     "gemm": [{"m": 4096, "n": 4096, "k": 4096}, {"m": 8192, "n": 8192, "k": 8192}, {"m": 4096, "n": 14336, "k": 4096}],
+    "linear": [{"rows": 8192, "n": 8192, "k": 2048}],
     "attention": [
         {"batch": 4, "tokens": 4096, "heads": 32, "kv_heads": 32, "head": 128, "causal": True},
         {"batch": 4, "tokens": 4096, "heads": 32, "kv_heads": 8, "head": 64, "causal": True},
