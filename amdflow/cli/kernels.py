@@ -9,6 +9,7 @@ import typer
 
 from amdflow.cli.kernel_bench import bench
 from amdflow.cli.kernel_export import export
+from amdflow.cli.kernel_list import list_all
 from amdflow.cli.kernel_options import Dtypes, Jobs, KernelNames, words
 from amdflow.cli.kernel_tune import tune
 from amdflow.cli.options import Arch, ConfigFile, DryRun, Force, FormatOption, FromManifest, Output, Quiet, Verify
@@ -113,6 +114,7 @@ def check(
 app.command()(bench)
 app.command()(tune)
 app.command()(export)
+app.command("list")(list_all)
 
 
 def render(report: StageReport, terminal: Terminal) -> None:

@@ -2,30 +2,22 @@
 
 from __future__ import annotations
 
-import importlib.util
 from collections.abc import Mapping, Sequence
-from functools import cache
 from types import ModuleType
 from typing import Any
 
 from amdflow.files import canonical_json
 from amdflow.kernels.build import LAUNCH, OBJECT, Built
 from amdflow.kernels.code_object import Resources
-from amdflow.kernels.item import SCRIPTS, Item
+from amdflow.kernels.item import SCRIPTS, Item, alone
 
 LOADER = SCRIPTS / "tilelang_ops" / "objects.py"
 INDEX = "index.json"
 
 
-@cache
 def loader() -> ModuleType:
-    """The module that launches code objects, on its own: the package around it needs torch."""
-    spec = importlib.util.spec_from_file_location("amdflow_kernel_objects", LOADER)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    """The module that launches code objects."""
+    return alone(LOADER)
 
 
 def argument_problem(launch: Mapping[str, Any], resources: Resources) -> str:

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
+import sys
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
+from types import ModuleType
 from typing import Any, TypeVar
 
 from amdflow.files import canonical_json, sha256_file, sha256_text
@@ -59,6 +63,18 @@ def variant_name(op: str, sizes: Mapping[str, Any], dtype: str) -> str:
         name if value is True else f"no{name}" if value is False else f"{name}{value}" for name, value in sizes.items()
     ]
     return "-".join([op, *words, SHORT[dtype]])
+
+
+@cache
+def alone(path: Path) -> ModuleType:
+    """A module of ``inside/`` that needs nothing but the standard library, without the package around it, which needs torch."""
+    spec = importlib.util.spec_from_file_location(f"amdflow_inside_{path.stem}", path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module  # dataclasses look their module up
+    spec.loader.exec_module(module)
+    return module
 
 
 def sizes_text(sizes: Mapping[str, Any]) -> str:
