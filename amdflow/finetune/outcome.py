@@ -14,6 +14,8 @@ from amdflow.pipeline.stage import Outcome, Output, Run
 
 _LOGS = ("trainer_log.jsonl",)
 _METRICS = ("all_results.json", "train_results.json", "eval_results.json", "trainer_state.json")
+_AHEAD = "ahead of time"
+"""How the operators' launcher begins the origin of a kernel that it loaded from a code object."""
 # A pickle of the trainer's own settings: nobody else needs it, and it should not be loaded.
 _LEFT_OUT = ("training_args.bin",)
 
@@ -37,9 +39,11 @@ def collect(job: Job, kernels: Mapping[str, Sequence[str]], result: Result, run:
         write_json(run.scratch / "findings.json", listed)
         outputs.append(Output(run.scratch / "findings.json", "report", produced_by="amdflow"))
     rows = operator_rows(job, result, run.root)
+    called = {asked: origin.replace(f"{run.root}/", "") for asked, origin in result.facts.get("kernels", {}).items()}
     if rows:
         detail = {"schema": "amdflow/operators", "version": "1.0", "operators": rows}
-        write_json(run.scratch / "operators.json", detail | {"left_out": result.facts.get("operators_left_out", {})})
+        detail |= {"left_out": result.facts.get("operators_left_out", {}), "kernels": called}
+        write_json(run.scratch / "operators.json", detail)
         outputs.append(Output(run.scratch / "operators.json", "report", produced_by="amdflow"))
     base = portable(job.base.folder, run.root) if job.base.folder else job.base.name
     handoff = {
@@ -54,7 +58,7 @@ def collect(job: Job, kernels: Mapping[str, Sequence[str]], result: Result, run:
         "trust_remote_code": bool(job.args.get("trust_remote_code")),
         "kernels_available": dict(kernels),
     }
-    metrics = _metrics(job, result, run.root) | ({"operators": [_summary(row) for row in rows]} if rows else {})
+    metrics = _metrics(job, result, run.root) | ({"operators": [_summary(row, called) for row in rows]} if rows else {})
     return Outcome(outputs, job.findings, metrics, handoff, _not_exercised(result))
 
 
@@ -68,14 +72,18 @@ def operator_rows(job: Job, result: Result, root: Path) -> list[dict[str, Any]]:
     return rows
 
 
-def _summary(row: Mapping[str, Any]) -> dict[str, Any]:
+def _summary(row: Mapping[str, Any], called: Mapping[str, str]) -> dict[str, Any]:
+    origins = [origin for asked, origin in called.items() if asked.partition(" ")[0] in row["kernels"]]
+    loaded = sum(origin.startswith(_AHEAD) for origin in origins)
     return {
         "op": row["op"],
         "modules": len(row["modules"]),
         "calls": row["calls"],
         "in_compiled_graphs": len(row["compiled"]),
         "left_as_they_were": len(row["declined"]),
-        "compiled_for": row["target"],
+        "target": row["target"],
+        "code_objects_loaded": loaded,
+        "compiled_at_first_use": len(origins) - loaded,
         "kernels": sorted(set(row["kernels"].values())),
     }
 

@@ -70,8 +70,11 @@ def test_chosen_layers_use_their_operator_and_only_they(trainer: CommandLine) ->
         "swiglu": "kernels/swiglu.py",
         "swiglu_backward": "kernels/swiglu_backward.py (shipped)",
     }
+    called = result_of(trainer, "operators.json")["kernels"]
+    assert {name.split()[0] for name in called} == {"swiglu", "swiglu_backward"}
     manifest = read_manifest(trainer.folder / "out/finetune/manifest.json")
     assert manifest.metrics["operators"][0]["calls"] == 12
+    assert manifest.metrics["operators"][0]["compiled_at_first_use"] == len(called)
     assert manifest.toolchain["tilelang"]
     assert "kernels/swiglu.py" in {item.name for item in manifest.inputs}
 

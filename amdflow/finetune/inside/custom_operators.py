@@ -97,6 +97,11 @@ class Operators:
                 )
         return rows
 
+    def origins(self) -> dict[str, str]:
+        """Each kernel that was called, with its sizes -> loaded from a code object, or compiled here."""
+        found: dict[str, str] = importlib.import_module("tilelang_ops.launch").origins() if self.found else {}
+        return found
+
     def _calls(self, found: Any, op: str, name: str) -> int:
         return int(found.calls[op].get(name, 0)) + self.before.get(op, {}).get(name, 0)
 

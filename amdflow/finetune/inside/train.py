@@ -246,6 +246,7 @@ def describe(watch: Watch, operators: Operators, started: float) -> dict[str, An
         "processes": WORLD,
         "operators": operators.report(),
         "operators_left_out": operators.left_out,
+        "kernels": operators.origins(),
     }
 
 
