@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Protocol
 
 from amdflow.config import nearest
-from amdflow.errors import AmdflowError, UsageError
+from amdflow.errors import AmdflowError, EnvironmentProblem, UsageError
 from amdflow.files import canonical_json, portable, sha256_text
 from amdflow.gpu.targets import TARGETS, target
 from amdflow.kernels.check import ALLOWED
@@ -124,8 +125,11 @@ def tune_kernels(context: Any, wanted: Wanted) -> list[Tuned]:
         results = []
         for index, task in enumerate(tasks):
             judge = _judge(context, session, task.target, gpu)
-            left = max(0.0, deadline - time.monotonic()) / (len(tasks) - index)
-            results.append(_tune(session, judge, task, wanted, left))
+            left = deadline - time.monotonic()
+            if index and left <= 0:
+                results.append(Tuned(task, (), judge.measures, judge.how, 0.0, note="not begun: no time was left"))
+            else:
+                results.append(_tune(session, judge, task, wanted, left / (len(tasks) - index)))
         return results
 
 
@@ -184,7 +188,8 @@ def _judge(context: Any, session: Session, name: str, gpu: Mapping[str, str] | N
         return Model(session.run, session.engine, context.toolchain.rocm(), jobs)
     model = None
     if name in TARGETS:
-        model = Model(session.run, session.engine, context.toolchain.rocm(), jobs)
+        with suppress(EnvironmentProblem):  # a card can judge by itself, only later
+            model = Model(session.run, session.engine, context.toolchain.rocm(), jobs)
     return Card(session, gpu["name"], jobs, model)
 
 

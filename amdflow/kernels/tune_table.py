@@ -36,6 +36,8 @@ def table(result: Tuned, count: int) -> tuple[tuple[str, ...], list[list[str]], 
 
 def remarks(result: Tuned) -> Sequence[str]:
     """Lines under the table: how it was done, how much of the space is known, what was written."""
+    if not result.outcomes:
+        return [f"{result.task.title}: {result.note}"]
     out = [one for one in result.outcomes if one.score is None]
     tried = f"{len(result.outcomes)} of {result.task.size} settings tried, {len(out)} of them out of the race"
     lines = [f"{result.how}; {tried}"]

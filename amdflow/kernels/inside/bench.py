@@ -54,7 +54,7 @@ def main() -> int:
     say({"total": _total(checked, timed, options.dtype)})
     record.add("compile", {}, lambda: compile_all([*checked, *timed], options.dtype, launch.target_of("cuda")))
     for one in checked:
-        for dtype in options.dtype:
+        for dtype in filter(one.has, options.dtype):
             labels = {"op": one.op, "dtype": dtype, "sizes": dict(one.sizes)}
             record.add("check", labels, lambda one=one, dtype=dtype: check(one, dtype, "cuda"))
     if timed:
@@ -67,7 +67,7 @@ def main() -> int:
 def _time(cases: Sequence[Case], dtypes: Sequence[str], record: Record) -> None:
     for dtype in dtypes:
         ceiling = record.add("ceilings", {"dtype": dtype}, lambda dtype=dtype: ceilings(getattr(torch, dtype)))
-        for one in cases:
+        for one in (one for one in cases if one.has(dtype)):
             torch.compiler.reset()
             for name, function in one.contenders().items():
                 labels = {"op": one.op, "dtype": dtype, "sizes": dict(one.sizes), "contender": name}
@@ -94,8 +94,11 @@ def _cases(options: argparse.Namespace, defaults: Mapping[str, Sequence[Sizes]])
 
 def _total(checked: Sequence[Case], timed: Sequence[Case], dtypes: Sequence[str]) -> int:
     """Rows to come."""
-    contenders = sum(len(one.contenders()) for one in timed)
-    return 1 + len(dtypes) * (len(checked) + contenders + bool(timed))
+    rows = 1 + (len(dtypes) if timed else 0)
+    for dtype in dtypes:
+        rows += sum(one.has(dtype) for one in checked)
+        rows += sum(len(one.contenders()) for one in timed if one.has(dtype))
+    return rows
 
 
 def _facts(options: argparse.Namespace) -> dict[str, Any]:

@@ -11,6 +11,7 @@ line is {"include"}, the folder of the headers that the sources include.
 
 from __future__ import annotations
 
+import faulthandler
 import json
 import sys
 import time
@@ -21,6 +22,8 @@ from typing import Any
 # a script's folder is first on its path
 from tilelang_ops.lowering import describe, language_for, load_module, lower_cpu, lower_hip
 
+_LIMIT_SECONDS = 300
+"""A kernel that takes longer ends the process, as a crash of TileLang does."""
 _BYTES = {"bfloat16": 2, "float16": 2, "float32": 4}
 
 
@@ -33,12 +36,14 @@ def main() -> int:
     for job in jobs:
         started = time.monotonic()
         line: dict[str, Any] = {"id": job["id"], "ok": True}
+        faulthandler.dump_traceback_later(_LIMIT_SECONDS, exit=True)
         try:
             lower(job)
         except Exception as error:
             traceback.print_exc()
             words = [text for text in f"{type(error).__name__}: {error}".splitlines() if text.strip()]
             line |= {"ok": False, "error": "\n".join(words[:1] + words[1:][-5:])}
+        faulthandler.cancel_dump_traceback_later()
         line["seconds"] = round(time.monotonic() - started, 3)
         _answer(line)
     return 0

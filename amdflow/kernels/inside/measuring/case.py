@@ -58,6 +58,13 @@ class Case:
         """What is timed."""
         return (FORWARD, BOTH) if self.differentiable else (FORWARD,)
 
+    def has(self, dtype: str) -> bool:
+        """Whether each of its kernels is built for the value type called ``dtype``."""
+        return all(
+            dtype in load_module(str(kernel_file(part.kernel))).KERNEL["dtypes"]
+            for part in (*self.forward, *self.backward)
+        )
+
     def work(self, which: str, dtype: str) -> tuple[float, float]:
         """FLOP, and bytes to and from memory, of one of the ``passes`` with values of the type called ``dtype``."""
         size = getattr(torch, dtype).itemsize

@@ -30,6 +30,7 @@ def compile_all(cases: Sequence[Case], dtypes: Sequence[str], target: str) -> di
         for case in cases
         for part in (*case.forward, *case.backward)
         for dtype in dtypes
+        if case.has(dtype)
     }
     pairs = []
     for op, fixed in wanted.values():

@@ -10,6 +10,7 @@ OURS = "ours"
 CONTENDERS = (OURS, "eager", "torch", "torch.compile", "liger")
 COLUMNS = ("operator", "dtype", "pass", "ours ms", "warm", "GB/s", "TFLOP/s", "of roof", *CONTENDERS[1:], "best other")
 NUMBERS = (3, 4, 5, 6, 7, 8, 9, 10, 11, 12)
+_PASSES = {"forward": "fwd", "forward+backward": "fwd+bwd"}
 SHORT = {"bfloat16": "bf16", "float16": "f16", "float32": "f32"}
 
 
@@ -55,7 +56,7 @@ class Comparison:
         return [
             self.title,
             SHORT.get(self.dtype, self.dtype),
-            self.which,
+            _PASSES.get(self.which, self.which),
             "failed" if OURS in self.failed else _ms(mine.get("cold_ms")),
             _ms(mine.get("warm_ms")),
             _number(mine.get("gb_s")),
