@@ -8,21 +8,27 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from .attention_varlen import attention_varlen, group
+from .classes import HEADS
 from .define import operator
 from .launch import NAMES, kernel, target_of
 from .tiles import has_tiles
 
-HEADS = (64, 128)
-"""Widths of a head that the GPU's kernels are built and tested for; on the CPU any will do."""
 
-
-def attention(q: Tensor, k: Tensor, v: Tensor, *, causal: bool = True) -> Tensor:
+def attention(q: Tensor, k: Tensor, v: Tensor, *, causal: bool = True, window: int | None = None) -> Tensor:
     """``softmax(q @ k.T / sqrt(head)) @ v`` for q of (batch, tokens, heads, head), k and v with as many heads or fewer.
 
-    The gradient of q is added up atomically, so its last bits differ from run to run.
+    With ``window`` a token sees that many, itself the last of them; only where ``causal``. The gradient of q is added up
+    atomically, so its last bits differ from run to run.
     """
-    y: Tensor = _attention(q, k, v, causal)[0]
-    return y
+    if window is None or window >= q.shape[1]:
+        y: Tensor = _attention(q, k, v, causal)[0]
+        return y
+    batch, tokens = q.shape[:2]
+    bounds = torch.arange(0, (batch + 1) * tokens, tokens, dtype=torch.int32, device=q.device)
+    rows = [part.flatten(0, 1) for part in (q, k, v)]
+    packed = attention_varlen(rows[0], rows[1], rows[2], bounds, bounds, causal=causal, window=window, longest=tokens)
+    return packed.view(q.shape)
 
 
 @dataclass(frozen=True)
@@ -37,6 +43,8 @@ class AttentionCall:
     dropout: float = 0.0
     masked: bool = False
     window: int | None = None
+    causal: bool = True
+    packed: bool = False
     softcap: float | None = None
     scale: float | None = None
 
@@ -47,7 +55,10 @@ def choose_attention(call: AttentionCall) -> tuple[str, str]:
     if reason:
         return "sdpa", reason
     kind = "the CPU" if call.device == "cpu" else f"{'HIP' if torch.version.hip else 'CUDA'}, {target_of(call.device)}"
-    return "amdflow", f"{kind}, {NAMES[call.dtype]}, heads of {call.head}"
+    what = [kind, NAMES[call.dtype], f"heads of {call.head}"]
+    if call.window is not None and call.window < call.tokens:
+        what.append(f"a window of {call.window} tokens")
+    return "amdflow", ", ".join(what + ["packed sequences"] * call.packed)
 
 
 def _obstacle(call: AttentionCall) -> str:
@@ -55,8 +66,7 @@ def _obstacle(call: AttentionCall) -> str:
     found = {
         "a mask that is more than causal": call.masked,
         f"dropout of {call.dropout}": call.dropout > 0,
-        f"a sliding window of {call.window}, shorter than the text": call.window is not None
-        and call.window < call.keys,
+        f"a window of {call.window} tokens to both sides": call.window is not None and not call.causal,
         f"scores capped at {call.softcap}": call.softcap is not None,
         f"a scale of {call.scale}": call.scale is not None and abs(call.scale * call.head**0.5 - 1) > 1e-6,
         "tokens that look at more than themselves, as in generation": call.tokens != call.keys,
@@ -117,15 +127,7 @@ def _backward_run(
     dk, dv = torch.empty_like(q), torch.empty_like(q)  # of each query head
     kernel("attention_backward", q, head=head, causal=causal)(q, k, v, dy, lse, delta, sums, dk, dv)
     torch.mul(sums, head**-0.5, out=dq)
-    return dq, _group(dk, k), _group(dv, v)
-
-
-def _group(each: Tensor, like: Tensor) -> Tensor:
-    """The sum over the query heads that share a head of keys and values."""
-    batch, tokens, heads, head = like.shape
-    if each.shape[2] == heads:
-        return each
-    return each.view(batch, tokens, heads, -1, head).sum(3)
+    return dq, group(dk, k), group(dv, v)
 
 
 _attention = operator(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import sys
 import warnings
 from typing import Any
@@ -10,10 +11,13 @@ import torch
 from torch import Tensor
 
 from .attention import AttentionCall, attention, choose_attention
+from .attention_varlen import attention_varlen
 from .launch import NAMES
 from .site import Declined, Forward, Site, while_tracing
 
 BACKEND = "amdflow"
+_WINDOWS_KNOWN: set[str] = set()
+"""Types of models whose attention modules tell how far they see, not only by a mask."""
 
 
 def attention_of(site: Site) -> Forward:
@@ -31,6 +35,8 @@ def attention_of(site: Site) -> Forward:
     _register()
     module.config._attn_implementation = BACKEND
     module.attention_site = site
+    if "sliding_window=" in inspect.getsource(type(module)):
+        _WINDOWS_KNOWN.add(module.config.model_type)
     forward: Forward = module.forward  # asks transformers for the backend as before
     return forward
 
@@ -75,10 +81,11 @@ def mask(**named: Any) -> Tensor | None:
 
 
 def _just_causal(named: dict[str, Any]) -> bool:
-    """Whether, but for padding, every token looks at itself and all before it."""
+    """Whether, but for padding, every token looks at itself and all before it, or as far as a window that it knows of."""
     place, window = named.get("q_length", named.get("cache_position")), named.get("local_size")
     tokens = place.shape[0] if isinstance(place, Tensor) else place
-    whole: bool = named["kv_length"] == tokens and (window is None or tokens < window)
+    narrow = window is not None and window <= tokens and named["config"].model_type not in _WINDOWS_KNOWN
+    whole: bool = named["kv_length"] == tokens and not narrow
     return whole and bool(named.get("allow_is_causal_skip"))
 
 
@@ -103,6 +110,8 @@ def attend(
     """Attend as transformers' attention functions do: heads before tokens in what comes, tokens before heads in what goes."""
     from transformers.integrations.sdpa_attention import sdpa_attention_forward
 
+    window, packed = named.get("sliding_window"), named.get("cu_seq_lens_q") is not None
+    causal = getattr(module, "is_causal", True) if is_causal is None else is_causal
     site = getattr(module, "attention_site", None)
     if site is not None:
         if torch.is_autocast_enabled(query.device.type):
@@ -115,22 +124,43 @@ def attend(
             query.shape[2],
             key.shape[2],
             dropout,
-            attention_mask is not None,
-            named.get("sliding_window"),
-            named.get("softcap"),
-            scaling,
+            masked=attention_mask is not None and not packed,
+            window=window,
+            causal=causal,
+            packed=packed,
+            softcap=named.get("softcap"),
+            scale=scaling,
         )
         name, reason = choose_attention(call)
         _say(name, reason)
         if name == BACKEND:
             site.count()
-            causal = getattr(module, "is_causal", True) if is_causal is None else is_causal
-            parts = (part.transpose(1, 2) for part in (query, key, value))
-            return attention(*parts, causal=causal), None
+            return _attend(query, key, value, call, named), None
+    if attention_mask is None and window is not None and window < key.shape[2]:
+        attention_mask = _window_mask(key.shape[2], window, query.device)
     result: tuple[Tensor, None] = sdpa_attention_forward(
         module, query, key, value, attention_mask, dropout=dropout, scaling=scaling, is_causal=is_causal, **named
     )
     return result
+
+
+def _attend(query: Tensor, key: Tensor, value: Tensor, call: AttentionCall, named: dict[str, Any]) -> Tensor:
+    q, k, v = (part.transpose(1, 2) for part in (query, key, value))
+    if not call.packed:
+        return attention(q, k, v, causal=call.causal, window=call.window)
+    cu_q, cu_kv = (named[name].to(torch.int32) for name in ("cu_seq_lens_q", "cu_seq_lens_k"))
+    longest = max(named.get(name) or 0 for name in ("max_length_q", "max_length_k")) or None
+    rows = [part.flatten(0, 1) for part in (q, k, v)]
+    y = attention_varlen(
+        rows[0], rows[1], rows[2], cu_q, cu_kv, causal=call.causal, window=call.window, longest=longest
+    )
+    return y.view(q.shape)
+
+
+def _window_mask(tokens: int, window: int, device: torch.device) -> Tensor:
+    """What a causal layer with a window sees, where :func:`mask` left that to the window's size."""
+    seen = torch.ones(1, 1, tokens, tokens, dtype=torch.bool, device=device).tril()
+    return seen.triu(1 - window)
 
 
 _said: set[tuple[str, str]] = set()
