@@ -41,9 +41,9 @@ def collect(job: Job, kernels: Mapping[str, Sequence[str]], result: Result, run:
     rows = operator_rows(job, result, run.root)
     called = {asked: origin.replace(f"{run.root}/", "") for asked, origin in result.facts.get("kernels", {}).items()}
     if rows:
-        detail = {"schema": "amdflow/operators", "version": "1.0", "operators": rows}
-        detail |= {"left_out": result.facts.get("operators_left_out", {}), "kernels": called}
-        write_json(run.scratch / "operators.json", detail)
+        left_out = result.facts.get("operators_left_out", {})
+        head = {"schema": "amdflow/operators", "version": "1.0"}
+        write_json(run.scratch / "operators.json", {**head, "operators": rows, "left_out": left_out, "kernels": called})
         outputs.append(Output(run.scratch / "operators.json", "report", produced_by="amdflow"))
     base = portable(job.base.folder, run.root) if job.base.folder else job.base.name
     handoff = {
