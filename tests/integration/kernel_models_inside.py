@@ -198,6 +198,25 @@ def behaviour() -> None:
                 say(f"{name}, {op}", error)
 
 
+def machines() -> None:
+    """The choice of attention on other machines, by their targets' names."""
+    module = sys.modules["tilelang_ops.attention"]
+    here, bf16, f32 = module.target_of, torch.bfloat16, torch.float32
+    for name, target, call in (
+        ("MI300X", "gfx942", ops.AttentionCall("cuda", bf16, 128, 9, 9, scale=128**-0.5)),
+        ("RX 9070", "gfx1201", ops.AttentionCall("cuda", torch.float16, 64, 9, 9, window=5)),
+        ("H200", "cuda", ops.AttentionCall("cuda", bf16, 64, 9, 9, packed=True)),
+        ("MI50", "gfx906", ops.AttentionCall("cuda", bf16, 128, 9, 9)),
+        ("float32", "gfx942", ops.AttentionCall("cuda", f32, 128, 9, 9)),
+        ("wide heads", "gfx942", ops.AttentionCall("cuda", bf16, 80, 9, 9)),
+        ("scale", "gfx942", ops.AttentionCall("cuda", bf16, 128, 9, 9, scale=0.1)),
+        ("another device", "", ops.AttentionCall("xpu", bf16, 128, 9, 9)),
+    ):
+        module.target_of = lambda _device, target=target: target
+        say(f"choice, {name}", " because of ".join(ops.choose_attention(call)))
+    module.target_of = here
+
+
 def padding() -> None:
     """Text in rows of different lengths, and windows."""
     behind, before = torch.ones(2, 19, dtype=torch.long), torch.ones(2, 19, dtype=torch.long)
@@ -260,6 +279,6 @@ def memory() -> None:
 
 if __name__ == "__main__":
     torch.set_num_threads(1)
-    for part in (families, adapters, checkpointing, wrapped, behaviour, padding, memory):
+    for part in (families, adapters, checkpointing, wrapped, behaviour, machines, padding, memory):
         if len(sys.argv) < 3 or part.__name__ in sys.argv[2:]:
             part()

@@ -116,6 +116,23 @@ def test_attention_falls_back_with_one_warning_for_each_reason(said: dict[str, s
     ]
 
 
+@pytest.mark.parametrize(
+    ("name", "choice"),
+    [
+        ("MI300X", "amdflow because of HIP on gfx942, bfloat16, heads of 128"),
+        ("RX 9070", "amdflow because of HIP on gfx1201, float16, heads of 64, a window of 5 tokens"),
+        ("H200", "amdflow because of CUDA, bfloat16, heads of 64, packed sequences"),
+        ("MI50", "sdpa because of gfx906 has no matrix units that the kernel is written for"),
+        ("float32", "sdpa because of float32, for which matrix units have no attention kernel"),
+        ("wide heads", "sdpa because of heads of 80, not of "),
+        ("scale", "sdpa because of a scale of 0.1"),
+        ("another device", "sdpa because of no kernels for the device xpu"),
+    ],
+)
+def test_attention_is_chosen_by_the_machine_and_the_call(said: dict[str, str], name: str, choice: str) -> None:
+    assert said[f"choice, {name}"].startswith(choice)
+
+
 def test_repeated_steps_take_no_more_memory(said: dict[str, str]) -> None:
     assert int(said["tensors left over"]) <= 0
     assert int(said["bytes left over"]) < 4 << 20

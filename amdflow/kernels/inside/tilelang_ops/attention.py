@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,7 +13,8 @@ from .attention_varlen import attention_varlen, group
 from .classes import HEADS
 from .define import operator
 from .launch import NAMES, kernel, target_of
-from .tiles import has_tiles
+
+_MATRIX_UNITS = re.compile(r"cuda|gfx90a|gfx9[45]\w|gfx1[12]\w\w")
 
 
 def attention(q: Tensor, k: Tensor, v: Tensor, *, causal: bool = True, window: int | None = None) -> Tensor:
@@ -54,8 +56,12 @@ def choose_attention(call: AttentionCall) -> tuple[str, str]:
     reason = _obstacle(call) or _unfit(call)
     if reason:
         return "sdpa", reason
-    kind = "the CPU" if call.device == "cpu" else f"{'HIP' if torch.version.hip else 'CUDA'}, {target_of(call.device)}"
-    what = [kind, NAMES[call.dtype], f"heads of {call.head}"]
+    target = target_of(call.device)
+    what = [
+        {"cpu": "the CPU", "cuda": "CUDA"}.get(target, f"HIP on {target}"),
+        NAMES[call.dtype],
+        f"heads of {call.head}",
+    ]
     if call.window is not None and call.window < call.tokens:
         what.append(f"a window of {call.window} tokens")
     return "amdflow", ", ".join(what + ["packed sequences"] * call.packed)
@@ -82,8 +88,8 @@ def _unfit(call: AttentionCall) -> str:
         return ""
     if call.device != "cuda":
         return f"no kernels for the device {call.device}"
-    if not has_tiles(target_of(call.device)):
-        return f"no tile settings for {target_of(call.device)}"
+    if not _MATRIX_UNITS.match(target_of(call.device)):
+        return f"{target_of(call.device)} has no matrix units that the kernel is written for"
     if call.dtype == torch.float32:
         return "float32, for which matrix units have no attention kernel"
     if call.head not in HEADS:

@@ -12,10 +12,12 @@ class Operator:
     op: str
     modules: tuple[str, ...]
     kernels: tuple[str, ...]
-    """What is built for it; every target that kernels are built for has them."""
+    """What is built for it."""
     shapes: str = "any"
     """What it takes, in words."""
     dtypes: tuple[str, ...] = ("bfloat16", "float16", "float32")
+    targets: tuple[str, ...] = ("gfx90a", "gfx942", "gfx950", "gfx1100", "gfx1151", "gfx1201", "cuda", "cpu")
+    """What its kernels are built and tested for."""
 
 
 def _names(families: tuple[str, ...], part: str) -> tuple[str, ...]:

@@ -32,11 +32,6 @@ def kernel_file(op: str) -> Path:
     raise FileNotFoundError(f"no {op}.py in {', '.join(map(str, folders())) or 'any folder of kernels'}")
 
 
-def has_tiles(target: str) -> bool:
-    """Whether ``target`` (a gfx name, ``cuda``, ``cpu``) has settings of its own."""
-    return any((folder / "tiles" / f"{target}.yaml").is_file() for folder in folders())
-
-
 def tiles_of(target: str, op: str, build: Mapping[str, Any]) -> dict[str, Any]:
     """The settings for ``target`` (a gfx name, ``cuda``, ``cpu``) over those for its wave size; the user's over the shipped ones.
 
