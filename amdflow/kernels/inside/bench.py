@@ -146,14 +146,13 @@ def _dtypes(text: str) -> list[str]:
     return _words(text)
 
 
-def _sizes(text: str) -> dict[str, int | bool]:
-    found: dict[str, int | bool] = {}
-    for word in text.split(","):
-        name, _, value = word.strip().partition("=")
-        try:
-            found[name] = value == "true" if value in ("true", "false") else int(value)
-        except ValueError as error:
-            raise argparse.ArgumentTypeError(f"{word!r} is not of the form size=number") from error
+def _sizes(text: str) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for word in _words(text):
+        name, _, value = word.partition("=")
+        if not value:
+            raise argparse.ArgumentTypeError(f"{word!r} is not of the form size=value")
+        found[name] = {"true": True, "false": False}.get(value, int(value) if value.isdigit() else value)
     return found
 
 

@@ -20,7 +20,8 @@ def kernel_case(op: str, sizes: Mapping[str, Any]) -> Case:
     """The kernel ``op`` at ``sizes``, over those of its first test and its typical launch; forward only.
 
     What a user would pick instead is taken to be the kernel's reference in the same value type, eager and compiled.
-    Raises ValueError for a kernel that does not say what work it does, or whose result takes an input's place.
+    A result that takes an input's place is not compared. Raises ValueError for a kernel that does not say what work it
+    does, or that has no other result.
     """
     module = load_module(str(kernel_file(op)))
     declared, typical = module.KERNEL["sizes"], module.KERNEL.get("typical")
@@ -30,14 +31,15 @@ def kernel_case(op: str, sizes: Mapping[str, Any]) -> Case:
     build = {name: value for name, value in whole.items() if name in declared}
     run = {name: value for name, value in whole.items() if name not in declared}
     given: dict[str, Any] = {}
+    drawn: list[Tensor] = []  # a tensor of the type and on the device that were asked for last
 
     def inputs(dtype: torch.dtype, device: str) -> list[Tensor]:
         generator = torch.Generator(device).manual_seed(0)
         given.clear()
-        given.update(
-            module.inputs(lambda *shape: torch.randn(*shape, generator=generator, device=device, dtype=dtype), **whole)
-        )
-        given.update({name: part.to(device).contiguous() for name, part in given.items() if isinstance(part, Tensor)})
+        drawn[:] = [torch.empty(0, dtype=dtype, device=device)]
+        with torch.device(device):
+            given.update(module.inputs(lambda *shape: torch.randn(*shape, generator=generator, dtype=dtype), **whole))
+        given.update({name: part.contiguous() for name, part in given.items() if isinstance(part, Tensor)})
         return [part for part in given.values() if isinstance(part, Tensor)]
 
     def named(tensors: tuple[Tensor, ...]) -> dict[str, Any]:
@@ -46,7 +48,7 @@ def kernel_case(op: str, sizes: Mapping[str, Any]) -> Case:
 
     def eager(*tensors: Tensor) -> list[Tensor]:
         results = module.reference(**named(tensors))
-        return [results[name] for name in sorted(results)]
+        return [results[name] for name in sorted(results) if name not in given]
 
     @cache
     def signature(dtype: str, target: str) -> tuple[dict[str, Any], list[str]]:
@@ -57,11 +59,11 @@ def kernel_case(op: str, sizes: Mapping[str, Any]) -> Case:
 
     def ours(*tensors: Tensor) -> list[Tensor]:
         values = named(tensors)
-        like = next(part for part in tensors if part.is_floating_point())
+        (like,) = drawn
         buffers, names = signature(NAMES[like.dtype], target_of(like.device.type))
         results = empty_results(buffers, values, whole, like.device.type)
         if not results:
-            raise ValueError(f"the result of {op} takes an input's place, so it cannot be timed over and over")
+            raise ValueError(f"{op} only changes an input, so that each run would start from other numbers")
         kernel(op, like, **build)(*({**values, **results}[name] for name in names))
         return [results[name] for name in sorted(results)]
 
