@@ -24,6 +24,8 @@ CASES = [
     {"build": {"head": 64, "causal": True}, "run": {"batch": 2, "tokens": 77, "heads": 6, "kv_heads": 2}},
     {"build": {"head": 32, "causal": False}, "run": {"batch": 1, "tokens": 45, "heads": 2, "kv_heads": 1}},
     {"build": {"head": 128, "causal": True}, "run": {"batch": 1, "tokens": 1, "heads": 1, "kv_heads": 1}},
+    {"build": {"head": 96, "causal": True}, "run": {"batch": 1, "tokens": 33, "heads": 2, "kv_heads": 1}},
+    {"build": {"head": 256, "causal": True}, "run": {"batch": 1, "tokens": 65, "heads": 2, "kv_heads": 1}},
 ]
 TUNE = {  # what `amdflow kernels tune` tries
     "block_m": [32, 64, 128],

@@ -23,6 +23,8 @@ CASES = [
     {"build": {"head": 64, "causal": True}, "run": {"batch": 1, "tokens": 77, "heads": 4, "kv_heads": 2}},
     {"build": {"head": 32, "causal": False}, "run": {"batch": 2, "tokens": 45, "heads": 2, "kv_heads": 1}},
     {"build": {"head": 64, "causal": True}, "run": {"batch": 1, "tokens": 3, "heads": 1, "kv_heads": 1}},
+    {"build": {"head": 96, "causal": True}, "run": {"batch": 1, "tokens": 33, "heads": 2, "kv_heads": 1}},
+    {"build": {"head": 256, "causal": True}, "run": {"batch": 1, "tokens": 65, "heads": 1, "kv_heads": 1}},
 ]
 TUNE = {  # what `amdflow kernels tune` tries
     "block_kv": [32, 64, 128],
@@ -32,6 +34,7 @@ TUNE = {  # what `amdflow kernels tune` tries
     "via_lds": [False, True],
     "dq_via_lds": [False, True],
     "overlap": [False, True],
+    "depth": [0, 16, 32],
 }
 
 
@@ -48,12 +51,15 @@ def build(  # noqa: C901 - one kernel reads best in one piece
     via_lds=False,
     dq_via_lds=False,
     overlap=False,
+    depth=0,
 ):
     """One workgroup takes block_kv keys of one query head, block_q queries at a time.
 
     ``via_lds`` sends the probabilities and their gradients through LDS to the products that follow (WMMA). With
     ``dq_via_lds`` a tile of dq is added to memory from LDS, in one bulk operation where the target has one. ``overlap``
-    starts matrix products and waits for them later; only NVIDIA's dialect can say so, and it changes no number.
+    starts matrix products and waits for them later; only NVIDIA's dialect can say so, and it changes no number. Products
+    add up ``depth`` columns at a time in a loop that the compiler can't unroll (0: all at once); unrolled, it would load
+    the operands of whole products ahead and then spill.
     """
     scale = head**-0.5 * LOG2_E
     batch, tokens, heads, kv_heads = (
@@ -72,6 +78,27 @@ def build(  # noqa: C901 - one kernel reads best in one piece
     def hold(tile):
         """Products read a tile until they are waited for: only here may its place be filled anew."""
         return tl.call_extern("handle", "static_cast<void>", tile[0, 0]) if overlap else None
+
+    @tl.macro
+    def multiply_in_parts(a, b, sums, a_turned, b_turned, clear, parts, policy):
+        if clear:
+            tl.clear(sums)
+        for part in tl.serial(tl.min(parts, parts * tokens)):
+            columns = slice(part * depth, (part + 1) * depth)
+            tl.gemm(
+                a[columns, :] if a_turned else a[:, columns],
+                b[:, columns] if b_turned else b[columns, :],
+                sums,
+                transpose_A=a_turned,
+                transpose_B=b_turned,
+                policy=policy,
+            )
+
+    def multiply(a, b, sums, *, a_turned=False, b_turned=False, clear=False, policy=rows_whole):
+        columns = int(b.shape[1 if b_turned else 0])
+        if depth and columns > depth and columns % depth == 0 and a.scope() != "local.fragment":
+            return multiply_in_parts(a, b, sums, a_turned, b_turned, clear, columns // depth, policy)
+        return start(a, b, sums, transpose_A=a_turned, transpose_B=b_turned, policy=policy, clear_accum=clear)
 
     @tl.prim_func
     def attention_backward(  # noqa: C901 - likewise
@@ -111,9 +138,9 @@ def build(  # noqa: C901 - one kernel reads best in one piece
             first = tl.floordiv(bx * block_kv, block_q) if causal else 0
             for step in tl.Pipelined(first, tl.ceildiv(tokens, block_q), num_stages=stages):
                 tl.copy(q[bz, step * block_q : (step + 1) * block_q, by, :], q_tile)
-                start(k_tile, q_tile, p, transpose_B=True, policy=rows_whole, clear_accum=True)
+                multiply(k_tile, q_tile, p, b_turned=True, clear=True)
                 tl.copy(dy[bz, step * block_q : (step + 1) * block_q, by, :], dy_tile)
-                start(v_tile, dy_tile, ds, transpose_B=True, policy=rows_whole, clear_accum=True)
+                multiply(v_tile, dy_tile, ds, b_turned=True, clear=True)
                 wait(1)
                 tl.copy(lse[bz, by, step * block_q : (step + 1) * block_q], lse_row)
                 for i, j in tl.Parallel(block_kv, block_q):
@@ -124,18 +151,18 @@ def build(  # noqa: C901 - one kernel reads best in one piece
                             p[i, j] = tl.if_then_else(bx * block_kv + i <= step * block_q + j, p[i, j], 0)
                 wait(0)
                 tl.copy(p, p_low)
-                start(p_low, dy_tile, dv_sums, policy=rows_whole)
+                multiply(p_low, dy_tile, dv_sums)
                 tl.copy(delta[bz, by, step * block_q : (step + 1) * block_q], delta_row)
                 if via_lds:
                     for i, j in tl.Parallel(block_kv, block_q):
                         ds_tile[i, j] = tl.cast(p[i, j] * (ds[i, j] - delta_row[j]), dtype)
-                    start(ds_tile, q_tile, dk_sums, policy=rows_whole)
+                    multiply(ds_tile, q_tile, dk_sums)
                 else:
                     for i, j in tl.Parallel(block_kv, block_q):
                         ds_low[i, j] = tl.cast(p[i, j] * (ds[i, j] - delta_row[j]), dtype)
-                    start(ds_low, q_tile, dk_sums, policy=rows_whole)
+                    multiply(ds_low, q_tile, dk_sums)
                     tl.copy(ds_low, ds_tile)
-                start(ds_tile, k_tile, dq_part, transpose_A=True, clear_accum=True)
+                multiply(ds_tile, k_tile, dq_part, a_turned=True, clear=True, policy=tl.GemmWarpPolicy.Square)
                 wait(0)
                 hold(q_tile)
                 hold(dy_tile)

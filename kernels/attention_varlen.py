@@ -30,6 +30,7 @@ KERNEL = {
     },
     "typical": {"queries": [8192, 4096, 2048, 2048], "heads": 32, "kv_heads": 8, "window": 1024},
     "replaces": ["attention"],
+    "fast_math": True,
     "slack": 2,  # as attention's
 }
 CASES = [
@@ -47,6 +48,16 @@ CASES = [
         "run": {"queries": [130], "keys": [257], "heads": 2, "kv_heads": 2, "layers": 1},
     },
 ]
+
+TUNE = {  # what `amdflow kernels tune` tries
+    "block_m": [32, 64, 128],
+    "block_n": [32, 64, 128],
+    "threads": [128, 256],
+    "stages": [0, 1, 2],
+    "k_pack": [1, 2],
+    "via_lds": [False, True],
+    "square": [False, True],
+}
 
 
 def build(  # noqa: C901 - one kernel reads best in one piece
@@ -66,8 +77,10 @@ def build(  # noqa: C901 - one kernel reads best in one piece
 ):
     """One workgroup computes block_m rows of one head of one sequence, block_n keys at a time; settings as attention's.
 
-    block_m and block_n must divide ``sparse``.
+    block_m and block_n must divide ``sparse``, or be larger: then its blocks are the tiles.
     """
+    if sparse:
+        block_m, block_n = min(block_m, sparse), min(block_n, sparse)
     if sparse % block_m or sparse % block_n:
         raise ValueError(f"blocks of {sparse} tokens are no multiple of tiles of {block_m} and {block_n}")
     scale = head**-0.5 * LOG2_E
@@ -92,7 +105,7 @@ def build(  # noqa: C901 - one kernel reads best in one piece
         return 0 if causal else window - 1
 
     @tl.macro
-    def attend(grid, q, k, v, cu_q, cu_kv, y, lse, window, blocks, counts):
+    def attend(grid, q, k, v, cu_q, cu_kv, y, lse, window, blocks, counts):  # noqa: C901 - likewise
         by = grid[1]
         q_first, kv_first = cu_q[grid[2]], cu_kv[grid[2]]
         queries, keys = cu_q[grid[2] + 1] - q_first, cu_kv[grid[2] + 1] - kv_first
@@ -213,10 +226,10 @@ def build(  # noqa: C901 - one kernel reads best in one piece
     return attention_varlen_sparse
 
 
-def work(*, dtype_bytes, queries, heads, kv_heads, head, causal=True, sparse=0, keys=None, window=NO_WINDOW, layers=1):
+def work(*, dtype_bytes, queries, heads, kv_heads, head, causal=True, keys=None, window=NO_WINDOW, **_mask):
     """(flop, bytes to and from memory): two products over the visible pairs of tokens, blocks all listed; each tensor once."""
     keys = keys or queries
-    pairs = sum(int(_visible(m, n, causal, window).sum()) for m, n in zip(queries, keys, strict=True))
+    pairs = sum(_visible_pairs(m, n, causal, window) for m, n in zip(queries, keys, strict=True))
     moved = 2 * (sum(queries) * heads + sum(keys) * kv_heads) * head * dtype_bytes + 4 * sum(queries) * heads
     return 4 * pairs * heads * head, moved
 
@@ -278,3 +291,9 @@ def _visible(queries, keys, causal, window, device=None):
     place = torch.arange(queries, device=device)[:, None] + keys - queries
     key = torch.arange(keys, device=device)
     return (key > place - window) & (key <= place + (0 if causal else window - 1))
+
+
+def _visible_pairs(queries, keys, causal, window):
+    place = torch.arange(queries) + keys - queries
+    beyond = (place + (1 if causal else window)).clamp(max=keys)
+    return int((beyond - (place + 1 - window).clamp(min=0)).clamp(min=0).sum())
