@@ -272,7 +272,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--batch", type=int, default=4)
     parser.add_argument("--tokens", type=int, default=2048)
     parser.add_argument("--steps", type=int, default=50, help=f"the first {WARM_UP} are not timed")
-    parser.add_argument("--learning-rate", type=float, default=1e-4)
+    parser.add_argument("--learning-rate", type=float, default=2e-5)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--profile", action="store_true", help="list the kernels that take longest")
     parser.add_argument("--tiny", action="store_true", help="a small model in float32 on the CPU")

@@ -68,6 +68,24 @@ def gated() -> None:
             u,
         )
 
+    w = torch.randn(6, 77)
+    compare(
+        "swiglu_linear",
+        ops.swiglu_linear,
+        lambda g, u, w: functional.linear(functional.silu(g) * u, w),
+        g,
+        u,
+        w,
+    )
+    frozen = w.double()
+    compare(
+        "swiglu_linear, weight frozen",
+        lambda g, u: ops.swiglu_linear(g, u, w),
+        lambda g, u: functional.linear(functional.silu(g) * u, frozen),
+        g,
+        u,
+    )
+
 
 def rope() -> None:
     q, k = torch.randn(2, 5, 4, 16), torch.randn(2, 5, 2, 16)

@@ -35,6 +35,8 @@ def said(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
         "swiglu",
         "geglu tanh",
         "geglu erf",
+        "swiglu_linear",
+        "swiglu_linear, weight frozen",
         "rope",
         "rope at given positions",
         "partial interleaved rope",

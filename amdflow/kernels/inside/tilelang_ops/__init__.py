@@ -5,7 +5,8 @@ compiled at first use; the environment variable AMDFLOW_KERNELS names folders wh
 """
 
 from .attention import AttentionCall, attention, choose_attention
-from .gated import swiglu
+from .attention_varlen import attention_varlen
+from .gated import swiglu, swiglu_linear
 from .loss import linear_cross_entropy
 from .norm import add_rms_norm, layer_norm, rms_norm
 from .registry import REGISTRY, replace_modules
@@ -18,6 +19,7 @@ __all__ = [
     "Replaced",
     "add_rms_norm",
     "attention",
+    "attention_varlen",
     "choose_attention",
     "layer_norm",
     "linear_cross_entropy",
@@ -26,4 +28,5 @@ __all__ = [
     "rope",
     "rope_tables",
     "swiglu",
+    "swiglu_linear",
 ]

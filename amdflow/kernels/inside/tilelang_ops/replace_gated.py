@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from .gated import Activation, swiglu
+import torch
+
+from .gated import Activation, swiglu, swiglu_linear
 from .site import Declined, Forward, always
 
 _ACTIVATIONS: dict[str, Activation] = {
@@ -23,4 +25,22 @@ def gated_of(module: Any) -> Forward:
     act = _ACTIVATIONS.get(name)
     if act is None:
         raise Declined(f"its activation is {name}, the kernel has {', '.join(_ACTIVATIONS)}")
-    return lambda x: module.down_proj(swiglu(module.gate_proj(x), module.up_proj(x), act))
+
+    def forward(x: torch.Tensor) -> torch.Tensor:
+        gate, up, down = module.gate_proj(x), module.up_proj(x), module.down_proj
+        if _is_plain(down, gate):
+            return swiglu_linear(gate, up, down.weight, act)
+        result: torch.Tensor = down(swiglu(gate, up, act))
+        return result
+
+    return forward
+
+
+def _is_plain(layer: Any, like: torch.Tensor) -> bool:
+    """Whether calling ``layer`` is its matrix product alone: no adapter, no quantization, no bias, no hook, no autocast."""
+    return (
+        type(layer) is torch.nn.Linear
+        and layer.bias is None
+        and layer.weight.dtype == like.dtype
+        and not (layer._forward_hooks or layer._forward_pre_hooks or layer._backward_hooks)
+    )
