@@ -88,13 +88,12 @@ class Line:
         lowered = lower(wanted, self.run, self.engine, self.jobs, done=step)
         self.failures += lowered.failures
         ready = [(folder, item) for folder, item in wanted.items() if (folder / LAUNCH).is_file()]
-        headers = stand_in_headers(self.run.scratch / "headers")
+        headers = stand_in_headers(self.run.cache / "headers")
         compilers = self._compilers(ready, lowered.include, headers)
         failures = in_parallel(
             lambda pair: self._compile(*pair, include=lowered.include, compilers=compilers, done=step), ready, self.jobs
         )
         self.failures += [failure for failure in failures if failure]
-        shutil.rmtree(headers)
 
     def _compilers(self, ready: Sequence[tuple[Path, Item]], include: str, headers: Path) -> dict[str, HipCompiler]:
         sources: dict[str, list[Path]] = {}
@@ -105,7 +104,7 @@ class Line:
         def prepare(arch: str) -> HipCompiler:
             assert self.rocm is not None
             plain = HipCompiler(arch, include, headers, self.rocm, self.run)
-            return replace(plain, precompiled=plain.precompile(sources[arch], headers / f"{arch}.pch"))
+            return replace(plain, precompiled=plain.precompile(sources[arch], tool_versions(self.engine, self.rocm)))
 
         return dict(zip(sources, in_parallel(prepare, sources, self.jobs), strict=True))
 

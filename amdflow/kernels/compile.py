@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import takewhile
 from pathlib import Path
 
+from amdflow.files import canonical_json, sha256_text
 from amdflow.pipeline.stage import Run
 from amdflow.process import CommandFailed
 from amdflow.toolchain import Rocm
@@ -27,7 +28,8 @@ def stand_in_headers(folder: Path) -> Path:
     """Write the headers that need not be installed; returns the include folder."""
     header = folder / "rocwmma" / "rocwmma.hpp"
     header.parent.mkdir(parents=True, exist_ok=True)
-    header.write_text(_ROCWMMA_STAND_IN, encoding="utf-8")
+    if not header.is_file() or header.read_text(encoding="utf-8") != _ROCWMMA_STAND_IN:
+        header.write_text(_ROCWMMA_STAND_IN, encoding="utf-8")  # what was precompiled looks at its time
     return folder
 
 
@@ -45,23 +47,29 @@ class HipCompiler:
     precompiled: Path | None = None
     """From :meth:`precompile`."""
 
-    def precompile(self, sources: Sequence[Path], result: Path) -> Path | None:
+    def precompile(self, sources: Sequence[Path], tools: Mapping[str, str]) -> Path | None:
         """Parse the includes that ``sources`` begin with once for all of them: half of a small kernel's compile time.
 
-        None when that fails, as each compile then says by itself, or when it does not pay.
+        The result is kept beside ``headers`` for the next build. None when it is not there and would not pay, or when it
+        cannot be made, as each compile then says by itself.
         """
-        if len(sources) < _WORTH_PRECOMPILING:
-            return None
         lines = zip(*map(_includes, sources), strict=False)
         shared = [same[0] for same in takewhile(lambda line: len(set(line)) == 1, lines)]
-        text = result.with_suffix(".hip")
+        stamps = [path.stat().st_mtime_ns for path in sorted(Path(self.include).glob("tl_templates/hip/*"))]
+        key = sha256_text(canonical_json([self._command(), dict(tools), shared, stamps]))[:32]
+        result = self.headers / f"{self.arch}-{key}.pch"
+        if result.is_file() or len(sources) < _WORTH_PRECOMPILING:
+            return result if result.is_file() else None
+        for old in self.headers.glob(f"{self.arch}-*"):
+            old.unlink()
+        text, scratch = result.with_suffix(".hip"), result.with_suffix(".tmp")
         text.write_text("\n".join(shared) + "\n", encoding="utf-8")
-        options = ["-fsyntax-only", "-Xclang", "-emit-pch", "-Xclang", "-o", "-Xclang", str(result)]
+        options = ["-fsyntax-only", "-Xclang", "-emit-pch", "-Xclang", "-o", "-Xclang", str(scratch)]
         try:
             self.run.call([*self._command(), *options, str(text)], log=f"compile/{self.arch}-headers.log")
         except CommandFailed:
             return None
-        return result
+        return scratch.rename(result)
 
     def compile(self, source: Path, result: Path, *, log: str) -> None:
         """Make the code object ``result``. Raises CommandFailed."""

@@ -17,6 +17,9 @@ from amdflow.pipeline.stage import Run
 from amdflow.process import describe_status
 from amdflow.toolchain import Engine
 
+_WORTH_A_PROCESS = 4
+"""Kernels that take as long to lower as TileLang takes to start."""
+
 
 @dataclass(frozen=True)
 class Failure:
@@ -47,7 +50,8 @@ def lower(items: Mapping[Path, Item], run: Run, engine: Engine, jobs: int, *, do
     pairs = sorted(
         (same[0] for same in twins.values()), key=lambda pair: not pair[1].kernel.declaration.matrix
     )  # the slow ones are dealt out first
-    hands = [pairs[start::jobs] for start in range(min(jobs, len(pairs)))]
+    workers = min(jobs, -(-len(pairs) // _WORTH_A_PROCESS))
+    hands = [pairs[start::workers] for start in range(workers)]
     result = Lowered()
 
     def work(numbered: tuple[int, Sequence[tuple[Path, Item]]]) -> None:
