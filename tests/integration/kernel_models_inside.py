@@ -15,6 +15,7 @@ from typing import Any
 
 import tilelang_ops as ops
 import torch
+import torch.distributed.fsdp
 from tilelang_ops import replace_attention
 
 sys.path.append(sys.argv[1])  # transformers and peft lie in another environment
@@ -153,6 +154,16 @@ def wrapped() -> None:
         "parallel",
         difference((loss, {name.removeprefix("module."): part for name, part in gradients.items()}), expected),
     )
+
+    model = draw("llama")
+    replaced = ops.replace_modules(model, EVERY)
+    mesh = torch.distributed.init_device_mesh("cpu", (1,))
+    for part in (*model.model.layers, model):
+        torch.distributed.fsdp.fully_shard(part, mesh=mesh)
+    loss, gradients = learn(model)
+    whole = {name: part.full_tensor() for name, part in gradients.items()}
+    say("sharded", difference((loss, whole), expected))
+    say("sharded, residual adds fused", list(replaced.calls["add_rms_norm"].values()))
     torch.distributed.destroy_process_group()
 
     for on in (False, True):
@@ -200,7 +211,7 @@ def behaviour() -> None:
 
 def machines() -> None:
     """The choice of attention on other machines, by their targets' names."""
-    module = sys.modules["tilelang_ops.attention"]
+    module: Any = sys.modules["tilelang_ops.attention"]
     here, bf16, f32 = module.target_of, torch.bfloat16, torch.float32
     for name, target, call in (
         ("MI300X", "gfx942", ops.AttentionCall("cuda", bf16, 128, 9, 9, scale=128**-0.5)),

@@ -52,7 +52,7 @@ def test_loss_and_every_gradient_are_those_of_float64_and_every_place_is_used(sa
 @pytest.mark.parametrize(
     "name",
     [
-        *("checkpointing from outside", "compiled", "parallel"),
+        *("checkpointing from outside", "compiled", "parallel", "sharded"),
         *("padding behind", "padding before", "window", "window in one layer"),
     ],
 )
@@ -78,6 +78,10 @@ def test_a_compiled_graph_holds_every_operator(said: dict[str, str]) -> None:
         "attention": 3,
         "linear_cross_entropy": 1,
     }
+
+
+def test_norms_whose_weights_are_gathered_for_another_layer_only_are_not_fused(said: dict[str, str]) -> None:
+    assert said["sharded, residual adds fused"] == "[1, 1, 2]"  # the last layer's follower is the model's own norm
 
 
 def test_only_training_with_labels_goes_without_logits(said: dict[str, str]) -> None:

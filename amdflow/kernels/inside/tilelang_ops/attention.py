@@ -13,6 +13,7 @@ from .attention_varlen import attention_varlen, group
 from .classes import HEADS
 from .define import operator
 from .launch import NAMES, kernel, target_of
+from .site import while_tracing
 
 _MATRIX_UNITS = re.compile(r"cuda|gfx90a|gfx9[45]\w|gfx1[12]\w\w")
 
@@ -56,7 +57,7 @@ def choose_attention(call: AttentionCall) -> tuple[str, str]:
     reason = _obstacle(call) or _unfit(call)
     if reason:
         return "sdpa", reason
-    target = target_of(call.device)
+    target = _target_of(call.device)
     what = [
         {"cpu": "the CPU", "cuda": "CUDA"}.get(target, f"HIP on {target}"),
         NAMES[call.dtype],
@@ -65,6 +66,11 @@ def choose_attention(call: AttentionCall) -> tuple[str, str]:
     if call.window is not None and call.window < call.tokens:
         what.append(f"a window of {call.window} tokens")
     return "amdflow", ", ".join(what + ["packed sequences"] * call.packed)
+
+
+@while_tracing
+def _target_of(device: str) -> str:
+    return target_of(device)
 
 
 def _obstacle(call: AttentionCall) -> str:
@@ -88,8 +94,8 @@ def _unfit(call: AttentionCall) -> str:
         return ""
     if call.device != "cuda":
         return f"no kernels for the device {call.device}"
-    if not _MATRIX_UNITS.match(target_of(call.device)):
-        return f"{target_of(call.device)} has no matrix units that the kernel is written for"
+    if not _MATRIX_UNITS.match(_target_of(call.device)):
+        return f"{_target_of(call.device)} has no matrix units that the kernel is written for"
     if call.dtype == torch.float32:
         return "float32, for which matrix units have no attention kernel"
     if call.head not in HEADS:

@@ -36,16 +36,22 @@ def _rows(x: Tensor) -> Tensor:
     return x.reshape(-1, x.shape[-1]).contiguous()
 
 
+def _like(x: Tensor) -> Tensor:
+    """Room of x's shape without gaps; never a view, which some wrappers of modules warn about."""
+    return torch.empty_like(x, memory_format=torch.contiguous_format)
+
+
 def _per_row(x: Tensor) -> Tensor:
     return x.new_empty(x.shape[:-1], dtype=torch.float32)
 
 
 def _rms_norm_run(x: Tensor, weight: Tensor, eps: float, offset: float) -> tuple[Tensor, Tensor]:
     rows = _rows(x)
-    y, rstd = torch.empty_like(rows), _per_row(rows)
+    y, rstd = _like(x), _per_row(x)
     if rows.numel():
-        kernel("rms_norm", rows, hidden=rows.shape[1])(rows, weight.to(x.dtype), y, rstd, eps, offset)
-    return y.view(x.shape), rstd.view(x.shape[:-1])
+        run = kernel("rms_norm", rows, hidden=rows.shape[1])
+        run(rows, weight.to(x.dtype), _rows(y), rstd.view(-1), eps, offset)
+    return y, rstd
 
 
 def _rms_norm_save(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
@@ -62,14 +68,14 @@ def _rms_norm_backward_run(
     dy: Tensor, ds: Tensor | None, x: Tensor, weight: Tensor, rstd: Tensor, offset: float
 ) -> tuple[Tensor, Tensor]:
     rows, hidden = _rows(x), x.shape[-1]
-    dx = torch.empty_like(rows)
+    dx = _like(x)
     if not rows.numel():
-        return dx.view(x.shape), torch.zeros_like(weight)
+        return dx, torch.zeros_like(weight)
     sums = _sums(rows, hidden)
     run = kernel("rms_norm_backward", rows, hidden=hidden, residual=None if ds is None else True)
     given = (_rows(dy),) if ds is None else (_rows(dy), _rows(ds))
-    run(*given, rows, weight.to(x.dtype), rstd.view(-1), dx, sums, offset)
-    return dx.view(x.shape), _column_sum(sums, weight)
+    run(*given, rows, weight.to(x.dtype), rstd.view(-1), _rows(dx), sums, offset)
+    return dx, _column_sum(sums, weight)
 
 
 def _sums(rows: Tensor, width: int) -> Tensor:
@@ -88,11 +94,11 @@ def _add_rms_norm_run(
     x: Tensor, residual: Tensor, weight: Tensor, eps: float, offset: float
 ) -> tuple[Tensor, Tensor, Tensor]:
     rows = _rows(x)
-    y, s, rstd = torch.empty_like(rows), torch.empty_like(rows), _per_row(rows)
+    y, s, rstd = _like(x), _like(x), _per_row(x)
     if rows.numel():
         run = kernel("rms_norm", rows, hidden=rows.shape[1], residual=True)
-        run(rows, _rows(residual), weight.to(x.dtype), y, s, rstd, eps, offset)
-    return y.view(x.shape), s.view(x.shape), rstd.view(x.shape[:-1])
+        run(rows, _rows(residual), weight.to(x.dtype), _rows(y), _rows(s), rstd.view(-1), eps, offset)
+    return y, s, rstd
 
 
 def _add_rms_norm_save(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
@@ -111,11 +117,11 @@ def _add_rms_norm_gradients(ctx: Any, dy: Tensor | None, ds: Tensor | None, _rst
 
 def _layer_norm_run(x: Tensor, weight: Tensor, bias: Tensor, eps: float) -> tuple[Tensor, Tensor, Tensor]:
     rows = _rows(x)
-    y, mean, rstd = torch.empty_like(rows), _per_row(rows), _per_row(rows)
+    y, mean, rstd = _like(x), _per_row(x), _per_row(x)
     if rows.numel():
         run = kernel("layer_norm", rows, hidden=rows.shape[1])
-        run(rows, weight.to(x.dtype), bias.to(x.dtype), y, mean, rstd, eps)
-    return y.view(x.shape), mean.view(x.shape[:-1]), rstd.view(x.shape[:-1])
+        run(rows, weight.to(x.dtype), bias.to(x.dtype), _rows(y), mean.view(-1), rstd.view(-1), eps)
+    return y, mean, rstd
 
 
 def _layer_norm_save(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
@@ -131,14 +137,14 @@ def _layer_norm_backward_run(
     dy: Tensor, x: Tensor, weight: Tensor, mean: Tensor, rstd: Tensor
 ) -> tuple[Tensor, Tensor, Tensor]:
     rows, hidden = _rows(x), x.shape[-1]
-    dx = torch.empty_like(rows)
+    dx = _like(x)
     if not rows.numel():
-        return dx.view(x.shape), torch.zeros_like(weight), torch.zeros_like(weight)
+        return dx, torch.zeros_like(weight), torch.zeros_like(weight)
     sums = _sums(rows, 2 * hidden)
     run = kernel("layer_norm_backward", rows, hidden=hidden)
-    run(_rows(dy), rows, weight.to(x.dtype), mean.view(-1), rstd.view(-1), dx, sums)
+    run(_rows(dy), rows, weight.to(x.dtype), mean.view(-1), rstd.view(-1), _rows(dx), sums)
     pair = _column_sum(sums, weight)
-    return dx.view(x.shape), pair[:hidden].clone(), pair[hidden:].clone()
+    return dx, pair[:hidden].clone(), pair[hidden:].clone()
 
 
 _rms_norm = operator(
