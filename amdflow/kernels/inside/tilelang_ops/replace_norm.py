@@ -162,4 +162,5 @@ def _computed_again(*layers: Any) -> bool:
         return True
     if torch.compiler.is_compiling():
         return False
-    return torch._C._autograd._top_saved_tensors_default_hooks(False) is not None
+    hooks = getattr(torch._C._autograd, "_top_saved_tensors_default_hooks", None)  # not in releases before 2.6
+    return hooks is not None and hooks(False) is not None
