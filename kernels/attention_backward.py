@@ -3,7 +3,7 @@
 A workgroup keeps a block of keys and walks the queries that see it. What it learns of dq is added to memory atomically:
 dq starts at zero and comes out scaled by sqrt(head), which the caller takes back together with the cast. Heads of one
 group share their keys (GQA): the caller sums dk and dv over the group. ``lse`` is the forward pass's, ``delta`` the sum
-of y * dy over each head, both of (batch, heads, tokens).
+of y * dy over each head, both of (batch, heads, tokens or more): on NVIDIA a row's length must be a multiple of 4.
 """
 
 import torch
@@ -62,9 +62,10 @@ def build(  # noqa: C901 - one kernel reads best in one piece
     the operands of whole products ahead and then spill.
     """
     scale = head**-0.5 * LOG2_E
-    batch, tokens, heads, kv_heads = (
+    batch, tokens, places, heads, kv_heads = (
         tl.dynamic("batch"),
         tl.dynamic("tokens"),
+        tl.dynamic("places"),
         tl.dynamic("heads"),
         tl.dynamic("kv_heads"),
     )
@@ -106,8 +107,8 @@ def build(  # noqa: C901 - one kernel reads best in one piece
         k: tl.Tensor((batch, tokens, kv_heads, head), dtype),
         v: tl.Tensor((batch, tokens, kv_heads, head), dtype),
         dy: tl.Tensor((batch, tokens, heads, head), dtype),
-        lse: tl.Tensor((batch, heads, tokens), "float32"),
-        delta: tl.Tensor((batch, heads, tokens), "float32"),
+        lse: tl.Tensor((batch, heads, places), "float32"),
+        delta: tl.Tensor((batch, heads, places), "float32"),
         dq: tl.Tensor((batch, tokens, heads, head), "float32"),
         dk: tl.Tensor((batch, tokens, heads, head), dtype),
         dv: tl.Tensor((batch, tokens, heads, head), dtype),
@@ -200,8 +201,8 @@ def inputs(draw, *, batch, tokens, heads, kv_heads, head, causal):
     scores = _scores(found["q"], found["k"], causal)
     y = torch.einsum("bhqk,bkhd->bqhd", scores.softmax(-1), _each_head(found["v"], heads))
     return found | {
-        "lse": (torch.logsumexp(scores, -1) * LOG2_E).float(),
-        "delta": (y * found["dy"]).sum(-1).transpose(1, 2).float(),
+        "lse": _widened(torch.logsumexp(scores, -1) * LOG2_E),
+        "delta": _widened((y * found["dy"]).sum(-1).transpose(1, 2)),
         "dq": torch.zeros(batch, tokens, heads, head, dtype=torch.float32),
         "causal": causal,
     }
@@ -209,15 +210,19 @@ def inputs(draw, *, batch, tokens, heads, kv_heads, head, causal):
 
 def reference(q, k, v, dy, lse, delta, dq, causal):
     """The same in plain torch, in the precision of its arguments; the probabilities are whole in memory."""
-    heads = q.shape[2]
-    p = torch.exp2(_scores(q, k, causal) * LOG2_E - lse[..., None])
+    tokens, heads = q.shape[1:3]
+    p = torch.exp2(_scores(q, k, causal) * LOG2_E - lse[..., :tokens, None])
     dp = torch.einsum("bqhd,bkhd->bhqk", dy, _each_head(v, heads))
-    ds = p * (dp - delta[..., None])
+    ds = p * (dp - delta[..., :tokens, None])
     return {
         "dq": dq + torch.einsum("bhqk,bkhd->bqhd", ds, _each_head(k, heads)),
         "dk": torch.einsum("bhqk,bqhd->bkhd", ds, q) * q.shape[3] ** -0.5,
         "dv": torch.einsum("bhqk,bqhd->bkhd", p, dy),
     }
+
+
+def _widened(rows):
+    return torch.nn.functional.pad(rows.float(), (0, -rows.shape[-1] % 4))
 
 
 def _each_head(part, heads):

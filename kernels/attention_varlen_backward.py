@@ -1,7 +1,8 @@
 """Gradients of attention_varlen: dq (added up in float32), and dk, dv for each query head, packed as q, k and v are.
 
 The work is shared out as in attention_backward: dq starts at zero and comes out scaled by sqrt(head), the caller sums dk
-and dv over a group's heads; ``lse`` is the forward pass's, ``delta`` the sum of y * dy over each head, both (heads, tokens).
+and dv over a group's heads; ``lse`` is the forward pass's, ``delta`` the sum of y * dy over each head, both
+(heads, tokens or more): on NVIDIA a row's length must be a multiple of 4.
 ``longest`` is the most keys a sequence has (more does no harm), ``window`` as in the forward pass.
 
 With ``sparse`` the mask is listed the other way round: queries[layer, key block, 0 .. counts[layer, key block] - 1] are the
@@ -77,8 +78,9 @@ def build(  # noqa: C901 - one kernel reads best in one piece
     if sparse % block_kv or sparse % block_q:
         raise ValueError(f"blocks of {sparse} tokens are no multiple of tiles of {block_kv} and {block_q}")
     scale = head**-0.5 * LOG2_E
-    q_tokens, kv_tokens, heads, kv_heads = (
+    q_tokens, places, kv_tokens, heads, kv_heads = (
         tl.dynamic("q_tokens"),
+        tl.dynamic("places"),
         tl.dynamic("kv_tokens"),
         tl.dynamic("heads"),
         tl.dynamic("kv_heads"),
@@ -217,8 +219,8 @@ def build(  # noqa: C901 - one kernel reads best in one piece
         k: tl.Tensor((kv_tokens, kv_heads, head), dtype),
         v: tl.Tensor((kv_tokens, kv_heads, head), dtype),
         dy: tl.Tensor((q_tokens, heads, head), dtype),
-        lse: tl.Tensor((heads, q_tokens), "float32"),
-        delta: tl.Tensor((heads, q_tokens), "float32"),
+        lse: tl.Tensor((heads, places), "float32"),
+        delta: tl.Tensor((heads, places), "float32"),
         cu_q: tl.Tensor((bounds,), "int32"),
         cu_kv: tl.Tensor((bounds,), "int32"),
         dq: tl.Tensor((q_tokens, heads, head), "float32"),
@@ -239,8 +241,8 @@ def build(  # noqa: C901 - one kernel reads best in one piece
         k: tl.Tensor((kv_tokens, kv_heads, head), dtype),
         v: tl.Tensor((kv_tokens, kv_heads, head), dtype),
         dy: tl.Tensor((q_tokens, heads, head), dtype),
-        lse: tl.Tensor((heads, q_tokens), "float32"),
-        delta: tl.Tensor((heads, q_tokens), "float32"),
+        lse: tl.Tensor((heads, places), "float32"),
+        delta: tl.Tensor((heads, places), "float32"),
         cu_q: tl.Tensor((bounds,), "int32"),
         cu_kv: tl.Tensor((bounds,), "int32"),
         listed: tl.Tensor((layers, kv_blocks, q_blocks), "int32"),
@@ -283,7 +285,8 @@ def inputs(draw, *, queries, heads, kv_heads, head, causal=True, sparse=0, keys=
         mask = draw(layers, -(-max(queries) // sparse), -(-max(keys) // sparse)) > 0
         mask[:, 1], mask[:, :, 1] = False, False
         found["listed"], found["counts"] = block_lists(mask.transpose(1, 2))
-    lse, delta = torch.zeros(heads, sum(queries)), torch.zeros(heads, sum(queries))
+    places = -(-sum(queries) // 4) * 4
+    lse, delta = torch.zeros(heads, places), torch.zeros(heads, places)
     for m, n, scores in _sequences(**{name: value for name, value in found.items() if name not in ("v", "dy")}):
         y = torch.einsum("hqk,khd->qhd", scores.softmax(-1).nan_to_num(0), _each_head(found["v"][n], heads))
         lse[:, m] = (torch.logsumexp(scores, -1) * LOG2_E).float()

@@ -53,7 +53,11 @@ def compile_all(cases: Sequence[Case], dtypes: Sequence[str], target: str) -> di
 
 
 def check(case: Case, dtype: str, device: str) -> dict[str, Any]:
-    """Worst error of each result and gradient against float64, beside the error of eager torch in the same type."""
+    """Worst error of each result and gradient against float64, beside the error of eager torch in the same type.
+
+    Where eager torch is further off than is usually allowed, a quarter more than its error is: the gradients of long
+    attention are small beside what cancels out in them.
+    """
     kind = getattr(torch, dtype)
     values = case.inputs(kind, device)
     wide = [value.double() if value.is_floating_point() else value for value in values]
@@ -62,7 +66,8 @@ def check(case: Case, dtype: str, device: str) -> dict[str, Any]:
     ours, theirs = (_results_and_gradients(case, work, values, cotangents) for work in (case.ours, case.eager))
     errors = [worst_error(mine, right) for mine, right in zip(ours, expected, strict=True)]
     eager = [worst_error(mine, right) for mine, right in zip(theirs, expected, strict=True)]
-    return {"worst": max(errors), "allowed": ALLOWED[dtype] * case.slack, "errors": errors, "eager_errors": eager}
+    allowed = max(ALLOWED[dtype] * case.slack, 1.25 * max(eager))
+    return {"worst": max(errors), "allowed": allowed, "errors": errors, "eager_errors": eager}
 
 
 def worst_error(result: Tensor, expected: Tensor) -> float:

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from .attention_varlen import attention_varlen, group
+from .attention_varlen import attention_varlen, group, widened
 from .classes import HEADS
 from .define import operator
 from .launch import NAMES, kernel, target_of
@@ -137,7 +137,8 @@ def _backward_run(
     kernel("attention_delta", q, head=head)(y, dy, delta)
     sums, dq = torch.zeros_like(q, dtype=torch.float32), torch.empty_like(q)
     dk, dv = torch.empty_like(q), torch.empty_like(q)  # of each query head
-    kernel("attention_backward", q, head=head, causal=causal)(q, k, v, dy, lse, delta, sums, dk, dv)
+    run = kernel("attention_backward", q, head=head, causal=causal)
+    run(q, k, v, dy, widened(lse), widened(delta), sums, dk, dv)
     torch.mul(sums, head**-0.5, out=dq)
     return dq, group(dk, k), group(dv, v)
 
