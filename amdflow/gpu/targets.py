@@ -90,8 +90,10 @@ class Target:
 
     @property
     def dialect(self) -> str:
-        """Equal for targets whose instructions differ in nothing that a kernel generator asks about."""
-        return self.family.partition(".")[0] if not self.cdna else self.name
+        """Equal for targets that TileLang tells apart in nothing: of CDNA it knows gfx950 by name, of RDNA the generation."""
+        if self.cdna:
+            return self.name if self.name == "gfx950" else "CDNA"
+        return self.family.partition(".")[0]
 
     def registers(self, vgprs: int, agprs: int = 0) -> int:
         """Vector registers a lane takes: AGPRs come behind the VGPRs in one file, or lie in a file of their own."""
