@@ -35,6 +35,7 @@ TUNE = {  # what `amdflow kernels tune` tries
     "k_pack": [1, 2],
     "via_lds": [False, True],
     "square": [False, True],
+    "depth": [0, 16, 32],
     "y_via_lds": [False, True],
 }
 
@@ -53,6 +54,7 @@ def build(  # noqa: C901 - one kernel reads best in one piece
     via_lds=False,
     square=False,
     y_via_lds=False,
+    depth=0,
 ):
     """One workgroup computes block_m rows of one head of y, block_n keys at a time.
 
@@ -60,6 +62,8 @@ def build(  # noqa: C901 - one kernel reads best in one piece
     than it takes its operands in. ``square`` shares a tile's columns out among the waves as well as its rows: fewer
     registers a wave, at the price of reductions through LDS; it needs ``via_lds``. ``y_via_lds`` hands the result to
     memory through LDS, in wide stores. Rows with most keys to see come first, so that the last workgroups are short.
+    Products add up ``depth`` columns at a time in a loop that the compiler can't unroll (0: all at once); unrolled, it
+    would load the operands of whole products ahead and then spill.
     """
     scale = head**-0.5 * LOG2_E  # the softmax runs on exp2
     batch, tokens, heads, kv_heads = (
@@ -71,6 +75,10 @@ def build(  # noqa: C901 - one kernel reads best in one piece
     packing = {} if k_pack == 1 else {"k_pack": k_pack}  # only the ROCm dialect knows it
     policy = tl.GemmWarpPolicy.Square if square else tl.GemmWarpPolicy.FullRow
 
+    def once(value):
+        """A quotient in a register: AMD's compiler would divide at each use, which takes dozens of instructions."""
+        return value if hasattr(tl, "wgmma_gemm") else tl.alloc_var("int32", init=value)
+
     def visible(row, column):
         return row >= column if causal else column < tokens
 
@@ -80,6 +88,24 @@ def build(  # noqa: C901 - one kernel reads best in one piece
     def key_blocks(bx):
         every = tl.ceildiv(tokens, block_n)
         return tl.min(every, tl.ceildiv((bx + 1) * block_m, block_n)) if causal else every
+
+    @tl.macro
+    def multiply_in_parts(a, b, sums, b_turned, parts):
+        for part in tl.serial(tl.min(parts, parts * tokens)):
+            columns = slice(part * depth, (part + 1) * depth)
+            tl.gemm(
+                a[:, columns],
+                b[:, columns] if b_turned else b[columns, :],
+                sums,
+                transpose_B=b_turned,
+                policy=policy,
+            )
+
+    def multiply(a, b, sums, *, b_turned=False):
+        columns = int(b.shape[1 if b_turned else 0])
+        if depth and columns > depth and columns % depth == 0 and a.scope() != "local.fragment":
+            return multiply_in_parts(a, b, sums, b_turned, columns // depth)
+        return tl.gemm(a, b, sums, transpose_B=b_turned, policy=policy, **packing)
 
     @tl.prim_func
     def attention(  # noqa: C901 - likewise
@@ -104,7 +130,7 @@ def build(  # noqa: C901 - one kernel reads best in one piece
             total = tl.alloc_fragment((block_m,), "float32")
             if via_lds:
                 weights_tile = tl.alloc_shared((block_m, block_n), dtype)
-            kv = tl.truncdiv(by * kv_heads, heads)
+            kv = once(tl.truncdiv(by * kv_heads, heads))
             tl.copy(q[bz, bx * block_m : (bx + 1) * block_m, by, :], q_tile)
             tl.fill(sums, 0)
             tl.fill(total, 0)
@@ -118,7 +144,7 @@ def build(  # noqa: C901 - one kernel reads best in one piece
                         )
                 else:
                     tl.clear(scores)
-                tl.gemm(q_tile, k_tile, scores, transpose_B=True, policy=policy, **packing)
+                multiply(q_tile, k_tile, scores, b_turned=True)
                 tl.copy(v[bz, step * block_n : (step + 1) * block_n, kv, :], v_tile)
                 tl.copy(peak, peak_before)
                 tl.reduce_max(scores, peak, dim=1, clear=False)
@@ -136,10 +162,10 @@ def build(  # noqa: C901 - one kernel reads best in one piece
                 if via_lds:
                     for i, j in tl.Parallel(block_m, block_n):
                         weights_tile[i, j] = tl.cast(scores[i, j], dtype)
-                    tl.gemm(weights_tile, v_tile, sums, policy=policy, **packing)
+                    multiply(weights_tile, v_tile, sums)
                 else:
                     tl.copy(scores, weights)
-                    tl.gemm(weights, v_tile, sums, policy=policy, **packing)
+                    multiply(weights, v_tile, sums)
             for i, j in tl.Parallel(block_m, head):
                 sums[i, j] /= total[i]
             for i in tl.Parallel(block_m):

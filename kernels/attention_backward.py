@@ -73,6 +73,10 @@ def build(  # noqa: C901 - one kernel reads best in one piece
     bulk = {"use_tma": True} if overlap else {}
     rows_whole = tl.GemmWarpPolicy.FullRow
 
+    def once(value):
+        """A quotient in a register: AMD's compiler would divide at each use, which takes dozens of instructions."""
+        return value if hasattr(tl, "wgmma_gemm") else tl.alloc_var("int32", init=value)
+
     def wait(pending):
         return tl.wait_wgmma(pending) if overlap else None
 
@@ -131,7 +135,7 @@ def build(  # noqa: C901 - one kernel reads best in one piece
             else:
                 p_low = tl.alloc_fragment((block_kv, block_q), dtype)
                 ds_low = tl.alloc_fragment((block_kv, block_q), dtype)
-            kv = tl.truncdiv(by * kv_heads, heads)
+            kv = once(tl.truncdiv(by * kv_heads, heads))
             tl.copy(k[bz, bx * block_kv : (bx + 1) * block_kv, kv, :], k_tile)
             tl.copy(v[bz, bx * block_kv : (bx + 1) * block_kv, kv, :], v_tile)
             tl.clear(dv_sums)

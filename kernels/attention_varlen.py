@@ -57,6 +57,7 @@ TUNE = {  # what `amdflow kernels tune` tries
     "k_pack": [1, 2],
     "via_lds": [False, True],
     "square": [False, True],
+    "depth": [0, 16, 32],
 }
 
 
@@ -74,6 +75,7 @@ def build(  # noqa: C901 - one kernel reads best in one piece
     k_pack=1,
     via_lds=False,
     square=False,
+    depth=0,
 ):
     """One workgroup computes block_m rows of one head of one sequence, block_n keys at a time; settings as attention's.
 
@@ -100,9 +102,31 @@ def build(  # noqa: C901 - one kernel reads best in one piece
     policy = tl.GemmWarpPolicy.Square if square else tl.GemmWarpPolicy.FullRow
     tiles_each = sparse // block_n  # of a block of the mask
 
+    def once(value):
+        """A quotient in a register: AMD's compiler would divide at each use, which takes dozens of instructions."""
+        return value if hasattr(tl, "wgmma_gemm") else tl.alloc_var("int32", init=value)
+
     def ahead(window):
         """How many keys behind its own place a query sees."""
         return 0 if causal else window - 1
+
+    @tl.macro
+    def multiply_in_parts(a, b, sums, b_turned, parts):
+        for part in tl.serial(tl.min(parts, parts * heads)):
+            columns = slice(part * depth, (part + 1) * depth)
+            tl.gemm(
+                a[:, columns],
+                b[:, columns] if b_turned else b[columns, :],
+                sums,
+                transpose_B=b_turned,
+                policy=policy,
+            )
+
+    def multiply(a, b, sums, *, b_turned=False):
+        columns = int(b.shape[1 if b_turned else 0])
+        if depth and columns > depth and columns % depth == 0 and a.scope() != "local.fragment":
+            return multiply_in_parts(a, b, sums, b_turned, columns // depth)
+        return tl.gemm(a, b, sums, transpose_B=b_turned, policy=policy, **packing)
 
     @tl.macro
     def attend(grid, q, k, v, cu_q, cu_kv, y, lse, window, blocks, counts):  # noqa: C901 - likewise
@@ -124,21 +148,23 @@ def build(  # noqa: C901 - one kernel reads best in one piece
         total = tl.alloc_fragment((block_m,), "float32")
         if via_lds:
             weights_tile = tl.alloc_shared((block_m, block_n), dtype)
-        kv = tl.truncdiv(by * kv_heads, heads)
+        kv = once(tl.truncdiv(by * kv_heads, heads))
         tl.copy(q[q_first + top : q_first + top + block_m, by, :], q_tile)
         tl.fill(sums, 0)
         tl.fill(total, 0)
         tl.fill(peak, LOWEST)
         if blocks is not None:
             first = 0
-            steps = tl.if_then_else(top < queries, counts[by % layers, top // sparse] * tiles_each, 0)
+            steps = tl.if_then_else(top < queries, counts[tl.truncmod(by, layers), top // sparse] * tiles_each, 0)
         else:
             first = tl.max(0, place + 1 - window) // block_n
             beyond = tl.max(0, tl.min(keys, tl.min(place + block_m, keys) + ahead(window)))
             steps = tl.if_then_else(top < queries, tl.max(0, tl.ceildiv(beyond, block_n) - first), 0)
         for step in tl.Pipelined(steps, num_stages=stages):
             if blocks is not None:
-                at = (blocks[by % layers, top // sparse, step // tiles_each] * tiles_each + step % tiles_each) * block_n
+                at = (
+                    blocks[tl.truncmod(by, layers), top // sparse, step // tiles_each] * tiles_each + step % tiles_each
+                ) * block_n
             else:
                 at = (first + step) * block_n
             tl.copy(k[kv_first + at : kv_first + at + block_n, kv, :], k_tile)
@@ -154,7 +180,7 @@ def build(  # noqa: C901 - one kernel reads best in one piece
                     )
             else:
                 tl.clear(scores)
-            tl.gemm(q_tile, k_tile, scores, transpose_B=True, policy=policy, **packing)
+            multiply(q_tile, k_tile, scores, b_turned=True)
             tl.copy(v[kv_first + at : kv_first + at + block_n, kv, :], v_tile)
             tl.copy(peak, peak_before)
             tl.reduce_max(scores, peak, dim=1, clear=False)
@@ -172,10 +198,10 @@ def build(  # noqa: C901 - one kernel reads best in one piece
             if via_lds:
                 for i, j in tl.Parallel(block_m, block_n):
                     weights_tile[i, j] = tl.cast(scores[i, j], dtype)
-                tl.gemm(weights_tile, v_tile, sums, policy=policy, **packing)
+                multiply(weights_tile, v_tile, sums)
             else:
                 tl.copy(scores, weights)
-                tl.gemm(weights, v_tile, sums, policy=policy, **packing)
+                multiply(weights, v_tile, sums)
         for i, j in tl.Parallel(block_m, head):
             sums[i, j] /= tl.max(total[i], 2.0**-100)
         for i in tl.Parallel(block_m):

@@ -94,6 +94,10 @@ def build(  # noqa: C901 - one kernel reads best in one piece
     rows_whole = tl.GemmWarpPolicy.FullRow
     tiles_each = sparse // block_q  # of a block of the mask
 
+    def once(value):
+        """A quotient in a register: AMD's compiler would divide at each use, which takes dozens of instructions."""
+        return value if hasattr(tl, "wgmma_gemm") else tl.alloc_var("int32", init=value)
+
     def ahead(window):
         """How many keys behind its own place a query sees."""
         return 0 if causal else window - 1
@@ -143,14 +147,14 @@ def build(  # noqa: C901 - one kernel reads best in one piece
         else:
             p_low = tl.alloc_fragment((block_kv, block_q), dtype)
             ds_low = tl.alloc_fragment((block_kv, block_q), dtype)
-        kv = tl.truncdiv(by * kv_heads, heads)
+        kv = once(tl.truncdiv(by * kv_heads, heads))
         tl.copy(k[kv_first + left : kv_first + left + block_kv, kv, :], k_tile)
         tl.copy(v[kv_first + left : kv_first + left + block_kv, kv, :], v_tile)
         tl.clear(dv_sums)
         tl.clear(dk_sums)
         if listed is not None:
             first = 0
-            steps = tl.if_then_else(left < keys, counts[by % layers, left // sparse] * tiles_each, 0)
+            steps = tl.if_then_else(left < keys, counts[tl.truncmod(by, layers), left // sparse] * tiles_each, 0)
         else:
             first = tl.max(0, place - ahead(window)) // block_q
             beyond = tl.max(0, tl.min(queries, place + block_kv + window - 1))
@@ -158,7 +162,7 @@ def build(  # noqa: C901 - one kernel reads best in one piece
         for step in tl.Pipelined(steps, num_stages=stages):
             if listed is not None:
                 at = (
-                    listed[by % layers, left // sparse, step // tiles_each] * tiles_each + step % tiles_each
+                    listed[tl.truncmod(by, layers), left // sparse, step // tiles_each] * tiles_each + step % tiles_each
                 ) * block_q
             else:
                 at = (first + step) * block_q
