@@ -107,9 +107,10 @@ def build(  # noqa: C901 - one kernel reads best in one piece
         # In units of the smallest number, all of these are whole.
         size = tl.if_then_else(exponent == 0, fraction, (fraction + 8) << (tl.max(exponent, 1) - 1))
         value = tl.cast(tl.if_then_else(byte >= 128, -size, size), "float32")
-        nan = byte == 128 if form == "e4m3fnuz" else (byte & 127) == 127
-        unit = 2.0**-10 if form == "e4m3fnuz" else 2.0**-9
-        return tl.if_then_else(nan, tl.infinity("float32") - tl.infinity("float32"), value * unit)
+        if form == "e4m3fnuz":
+            return value * tl.if_then_else(byte == 128, tl.infinity("float32"), 2.0**-10)  # 0 times infinity
+        missing = (byte & 127) == 127
+        return tl.if_then_else(missing, 0.0, value) * tl.if_then_else(missing, tl.infinity("float32"), 2.0**-9)
 
     @tl.macro
     def widen(words_tile, w_tile, scale, zero, first_row, first_column):

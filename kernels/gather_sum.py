@@ -4,7 +4,6 @@ Also the gradient of copying each token to its experts. Summed in float32, in th
 so the same every time.
 """
 
-
 KERNEL = {
     "op": "gather_sum",
     "summary": "y[tokens, width] = sum over t of x[place[token, t], width]",

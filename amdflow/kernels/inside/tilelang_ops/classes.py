@@ -29,6 +29,14 @@ HEADS = (64, 128)
 _LLAMAS = ("Llama", "Mistral", "Qwen2", "Qwen3", "Gemma", "Gemma2", "Gemma3", "SmolLM3")
 """Families whose blocks are alike."""
 _MOES = ("Mixtral", "Qwen2Moe", "Qwen3Moe")
+_EXPERTS = (
+    *("AfmoeExperts", "DeepseekV2Experts", "DeepseekV3NaiveMoe", "Dots1NaiveMoe", "Ernie4_5_MoeExperts"),
+    *("ExaoneMoeExperts", "FlexOlmoExperts", "Glm4MoeLiteNaiveMoe", "Glm4MoeNaiveMoe", "GlmMoeDsaNaiveMoe"),
+    *("HYV3Experts", "HunYuanMoEV1Experts", "JambaExperts", "Lfm2MoeExperts", "MiniMaxExperts", "MiniMaxM2Experts"),
+    *("Mistral4NaiveMoe", "MixtralExperts", "OlmoeExperts", "PhimoeExperts", "Qwen2MoeExperts", "Qwen3MoeExperts"),
+    *("Qwen3NextExperts", "Qwen3_5MoeExperts", "SolarOpenNaiveMoe"),
+)
+"""Language models' experts that hold the weights of all in one tensor, gates and ups in another."""
 _NORMS = ("rms_norm", "rms_norm_backward", "column_sum")
 
 OPERATORS = {
@@ -52,6 +60,13 @@ OPERATORS = {
             _names((*_LLAMAS, "Qwen2Moe", "Qwen3Moe", "Olmo2"), "MLP"),
             ("swiglu", "swiglu_backward"),
             "gate and up as layers of their own; SiLU or GELU",
+        ),
+        Operator(
+            "moe",
+            _EXPERTS,
+            ("grouped_gemm", "grouped_gemm_dw", "moe_gate", "moe_gate_backward", "gather_sum"),
+            "experts with gates, without biases; SiLU or GELU",
+            ("bfloat16", "float16"),
         ),
         Operator(
             "rope",

@@ -21,20 +21,20 @@ def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None, act: Activatio
     Within torch.autocast everything is taken in its type, else in x's, as torch's own linear layer does. Raises TypeError
     for float32 on a GPU, where it has no matrix instructions to run on.
     """
-    x, weight = matched(x, weight)
-    bias = None if bias is None else bias.to(x.dtype)
+    x = in_kernels_type(x)
+    weight, bias = weight.to(x.dtype), None if bias is None else bias.to(x.dtype)
     trains = torch.is_grad_enabled() and any(part is not None and part.requires_grad for part in (x, weight, bias))
     y: Tensor = _linear(x, weight, bias, act, trains and act not in ("none", "relu"))[0]
     return y
 
 
-def matched(x: Tensor, weight: Tensor) -> tuple[Tensor, Tensor]:
-    """Both in the type in which they are to be multiplied. Raises TypeError for one without matrix instructions."""
+def in_kernels_type(x: Tensor) -> Tensor:
+    """``x`` in the type in which it is to be multiplied. Raises TypeError for one without matrix instructions."""
     kind = x.device.type
     dtype = torch.get_autocast_dtype(kind) if torch.is_autocast_enabled(kind) else x.dtype
     if kind != "cpu" and dtype not in (torch.bfloat16, torch.float16):
         raise TypeError(f"matrix kernels on a GPU take bfloat16 and float16, not {dtype}")
-    return x.to(dtype), weight.to(dtype)
+    return x.to(dtype)
 
 
 def rows_of(x: Tensor) -> Tensor:

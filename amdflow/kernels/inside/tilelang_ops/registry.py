@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import torch
 
-from . import replace_attention, replace_gated, replace_loss, replace_norm, replace_rope
+from . import replace_attention, replace_gated, replace_loss, replace_moe, replace_norm, replace_rope
 from .classes import OPERATORS, Operator
 from .site import Declined, Forward, Replaced, Site, noting
 
@@ -74,6 +74,7 @@ _FORWARDS: dict[str, Callable[[Site], Forward]] = {
     "layer_norm": replace_norm.layer_norm_of,
     "add_rms_norm": replace_norm.add_rms_norm_of,
     "swiglu": replace_gated.gated_of,
+    "moe": replace_moe.experts_of,
     "rope": replace_rope.rope_of,
     "attention": replace_attention.attention_of,
     "linear_cross_entropy": replace_loss.loss_of,
