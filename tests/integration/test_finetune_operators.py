@@ -111,3 +111,15 @@ def test_a_plan_says_what_is_built_and_how_to_switch_it_on(trainer: CommandLine,
     wanting = trainer(*command, "kernels={rms_norm: all}")
     assert "warning: rms_norm: the kernels stage built no rms_norm, rms_norm_backward, column_sum" in wanting.err
     assert "custom operators, compiled for cpu: rms_norm (all)" in wanting.err
+
+
+def test_what_cannot_be_meant_is_said_before_anything_is_started(trainer: CommandLine) -> None:
+    misspelt = trainer("finetune", "train.yaml", "kernels={rms_nrom: all}")
+    assert misspelt.code == 2
+    assert "there is no operator 'rms_nrom' (did you mean rms_norm?)" in misspelt.err
+    delivered = trainer("finetune", "train.yaml", "--ablate", "--output", "here")
+    assert delivered.code == 2
+    assert "--ablate leaves no result" in delivered.err
+    planned = trainer("finetune", "train.yaml", "--ablate", "--dry-run")
+    assert planned.code == 0
+    assert "all that find modules in this model" in planned.err
