@@ -164,7 +164,7 @@ class _Bench:
             on = tuple(last_usage(read_events(run.scratch / "events.jsonl"))) or tuple(choice.where)
             return Trial(name, on, error=error.message.splitlines()[0]), None
         rows = result.facts.get("operators", [])
-        on = tuple(row["op"] for row in rows)
+        on = tuple(row["op"] for row in rows if row["calls"] or row["compiled"])
         return _measured(name, on, result, sum(row["calls"] for row in rows)), result
 
     def clear(self) -> None:

@@ -50,23 +50,25 @@ def take_choice(source: Path, recipe: dict[str, Any], facts: EngineFacts) -> Cho
     Raises UsageError for an unknown operator and for anything that is not ``all``, ``off`` or a regular expression;
     EnvironmentProblem when the fine-tuning environment cannot run operators.
     """
-    given = recipe.pop(KEY, None)
-    if given is None or _plain(given) == OFF or given == {}:
+    given = _plain(recipe.pop(KEY, None))
+    if given is None or given == OFF:
+        return Choice()
+    named = given.items() if isinstance(given, dict) else ()
+    where = {op: text for op, value in named if (text := _where(source, op, value, facts)) != OFF}
+    if isinstance(given, dict) and not where:
         return Choice()
     _check_environment(source, facts)
-    if _plain(given) == ALL:
+    if given == ALL:
         choice = Choice(dict.fromkeys(facts.operators, ALL), where_possible=True)
-    elif isinstance(given, dict):
-        choice = Choice(
-            {op: where for op, value in given.items() if (where := _where(source, op, value, facts)) != OFF}
-        )
+    elif where:
+        choice = Choice(where)
     else:
         raise UsageError(
             f"{source}: {KEY} must be all, off, or a mapping of operators, not {given!r}",
             hint=f"for example: {KEY}: {{{next(iter(facts.operators))}: all}}",
         )
     rival = next((key for key in _RIVALS if recipe.get(key)), "")
-    if choice and rival:
+    if rival:
         raise UsageError(
             f"{source}: {rival} and {KEY} would both replace the same modules",
             hint=f"leave one of them away: {rival} or {KEY}",
@@ -85,7 +87,7 @@ def _plain(value: Any) -> Any:
 
 
 def _where(source: Path, op: Any, value: Any, facts: EngineFacts) -> str:
-    if op not in facts.operators:
+    if facts.operators and op not in facts.operators:
         raise UsageError(
             f"{source}: {KEY}: there is no operator {op!r}{nearest(str(op), list(facts.operators))}",
             hint=f"operators: {', '.join(facts.operators)}",

@@ -137,6 +137,8 @@ def _show(event: Event, bar: Bar, terminal: Terminal) -> None:
         bar.update(note=f"checkpoint at step {event['step']}")
     elif event["event"] == "note":
         terminal.say(f"  {event['text']}")
+    elif event["event"] == "warning":
+        terminal.warn(event["text"])
 
 
 def passing_on(terminal: Terminal) -> Callable[[str], None]:

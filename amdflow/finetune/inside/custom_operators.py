@@ -29,7 +29,7 @@ class Operators:
     """The custom operators of one training process."""
 
     def __init__(self, order: Mapping[str, Any] | None) -> None:
-        self.order = order or {"choice": {}}
+        self.order = order or {"choice": {}, "where_possible": False}
         self.before: Mapping[str, Mapping[str, int]] = self.order.get("before", {})
         self.found: list[Any] = []
         self.left_out: dict[str, str] = {}
@@ -70,13 +70,18 @@ class Operators:
         ]
         return f"custom operators: {', '.join(places)}"
 
+    def idle(self) -> str:
+        """The layers that no step has called so far, in words; empty when there are none."""
+        idle = [f"{op} in {name}" for op, name in self._idle()]
+        more = f" and {len(idle) - _NAMED} more" if len(idle) > _NAMED else ""
+        return ", ".join(idle[:_NAMED]) + more
+
     def check(self) -> None:
         """Raise OperatorProblem naming the chosen layers that no step has called so far."""
-        idle = [f"{op} in {name}" for op, name in self._idle()]
-        if idle:
-            more = f" and {len(idle) - _NAMED} more" if len(idle) > _NAMED else ""
+        idle = self.idle()
+        if idle and not self.order["where_possible"]:
             raise OperatorProblem(
-                f"chosen layers were never called: {', '.join(idle[:_NAMED])}{more}",
+                f"chosen layers were never called: {idle}",
                 "choose, by a regular expression, the modules that this training uses",
             )
 
@@ -142,6 +147,8 @@ def make_switch(operators: Operators, tell: Callable[..., None]) -> Any:
         def on_train_end(self, _args: Any, state: Any, _control: Any, **_: Any) -> None:
             if state.global_step > self.first:
                 operators.check()
+                if operators.idle():
+                    tell("warning", text=f"this training never called {operators.idle()}")
 
     return Switch()
 

@@ -34,7 +34,7 @@ def at_work(inside: ModuleType, calls: dict[str, int], traced: tuple[str, ...] =
         traced={"swiglu": set(traced)},
         declined={"swiglu": {}},
     )
-    operators = inside.Operators({"choice": {"swiglu": "all"}, **order})
+    operators = inside.Operators({"choice": {"swiglu": "all"}, "where_possible": False, **order})
     operators.found.append(found)
     return operators
 
@@ -57,12 +57,18 @@ def test_a_layer_in_a_compiled_graph_or_called_before_the_last_interruption_was_
     assert (row["calls"], row["compiled"]) == (10, ["a"])
 
 
+def test_all_that_is_possible_may_hold_layers_that_this_training_does_not_use(inside: ModuleType) -> None:
+    operators = at_work(inside, {"a": 0, "b": 1}, where_possible=True)
+    operators.check()
+    assert operators.idle() == "swiglu in a"
+
+
 def test_the_original_of_a_module_that_peft_trains_a_copy_of_is_not_waited_for(inside: ModuleType) -> None:
     at_work(inside, {"norm.modules_to_save.default": 2, "norm.original_module": 0}).check()
 
 
 def test_without_a_choice_nothing_is_imported(inside: ModuleType) -> None:
-    for order in (None, {"choice": {}, "folder": "/nowhere"}):
+    for order in (None, {"choice": {}, "folder": "/nowhere", "where_possible": False}):
         operators = inside.Operators(order)
         operators.switch_on(object())
         operators.check()

@@ -107,6 +107,7 @@ def test_an_environment_without_tilelang_is_told_before_anything_starts() -> Non
     assert "amdflow toolchain install finetune" in caught.value.hint
     assert "pip install tilelang==" in caught.value.hint
     assert not take_choice(RECIPE, {"kernels": "off"}, bare)
+    assert not take_choice(RECIPE, {"kernels": {"rms_norm": False, "swiglu": "off"}}, bare)
     broken = facts(operators={}, operators_problem="ImportError: no such symbol")
     with pytest.raises(EnvironmentProblem, match="ImportError: no such symbol"):
         take_choice(RECIPE, {"kernels": "all"}, broken)
