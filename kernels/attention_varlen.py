@@ -299,7 +299,7 @@ def reference(q, k, v, cu_q, cu_kv, longest, window, causal, sparse, blocks=None
 def block_lists(mask):
     """(blocks, counts) of a boolean mask (layers, query blocks, key blocks): int32, the true ones of each row in order."""
     order = mask.to(torch.uint8).argsort(dim=-1, descending=True, stable=True)
-    return order.int(), mask.sum(-1, dtype=torch.int32)
+    return order.int().contiguous(), mask.sum(-1, dtype=torch.int32).contiguous()
 
 
 def block_mask(blocks, counts):

@@ -316,7 +316,7 @@ def reference(q, k, v, dy, lse, delta, cu_q, cu_kv, dq, longest, window, causal,
 def block_lists(mask):
     """(blocks, counts) of a boolean mask (layers, blocks, blocks): int32, the true ones of each row in order."""
     order = mask.to(torch.uint8).argsort(dim=-1, descending=True, stable=True)
-    return order.int(), mask.sum(-1, dtype=torch.int32)
+    return order.int().contiguous(), mask.sum(-1, dtype=torch.int32).contiguous()
 
 
 def bounds_of(lengths):
