@@ -83,6 +83,8 @@ def build(  # noqa: C901 - one kernel reads best in one piece
     of the tile, else waves share it out in both directions.
     """
     x_turned, w_turned = layout == "tn", layout == "nt"
+    if x_turned and ((m or 8) % 8 or (n or 8) % 8):
+        stages = 0  # lines that are read one by one are not loaded ahead on CUDA
     m = m if m and x_turned else 8 * tl.dynamic("m8") if x_turned else tl.dynamic("m")
     n = n or 8 * tl.dynamic("n8")
     k = tl.dynamic("k") if x_turned else k or 8 * tl.dynamic("k8")

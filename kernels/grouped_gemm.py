@@ -67,6 +67,8 @@ def build(  # noqa: C901 - one kernel reads best in one piece
     of the tile, else waves share it out in both directions.
     """
     rows, experts = tl.dynamic("rows"), tl.dynamic("experts")
+    if (n or 8) % 8 or (k or 8) % 8:
+        stages = 0  # lines that are read one by one are not loaded ahead on CUDA
     w_turned, n, k = layout == "nt", n or 8 * tl.dynamic("n8"), k or 8 * tl.dynamic("k8")
     w_shape, w_block = ((n, k), (block_n, block_k)) if w_turned else ((k, n), (block_k, block_n))
     packing = {} if k_pack == 1 else {"k_pack": k_pack}  # only the ROCm dialect knows it

@@ -57,6 +57,8 @@ def build(
     rows of the tile, else waves share it out in both directions.
     """
     rows, experts = tl.dynamic("rows"), tl.dynamic("experts")
+    if (n or 8) % 8 or (k or 8) % 8:
+        stages = 0  # lines that are read one by one are not loaded ahead on CUDA
     n, k = n or 8 * tl.dynamic("n8"), k or 8 * tl.dynamic("k8")
     packing = {} if k_pack == 1 else {"k_pack": k_pack}  # only the ROCm dialect knows it
     policy = tl.GemmWarpPolicy.FullRow if full_row else tl.GemmWarpPolicy.Square
