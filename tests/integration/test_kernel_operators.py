@@ -65,6 +65,10 @@ def test_operators_keep_to_what_their_schemas_say(said: dict[str, str]) -> None:
     assert said["opcheck"] == "passed"
 
 
+def test_another_process_lowers_no_kernel_again(said: dict[str, str]) -> None:
+    assert said["kernels found again"] == "True"
+
+
 def test_repeated_calls_take_no_more_memory(said: dict[str, str]) -> None:
     assert int(said["tensors left over"]) <= 0
 

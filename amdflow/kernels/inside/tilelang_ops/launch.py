@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-import ctypes
-import hashlib
 import importlib.util
 import os
-import tempfile
 from collections.abc import Callable
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import torch
 
-from .library import call_library
-from .lowering import compile_for_gpu, describe, language_for, load_module, lower_cpu
+from .lowering import compile_for_gpu, language_for, load_module
 from .objects import Folder, Kernel, ObjectError
+from .on_cpu import launcher_for_cpu
 from .tiles import kernel_file, tiles_of
 
 Launcher = Callable[..., None]
@@ -83,7 +79,7 @@ def _kernel(op: str, target: str, dtype: str, sizes: tuple[tuple[str, Any], ...]
     module = load_module(str(kernel_file(op)))
     function = module.build(language_for(target), **fixed, **tiles_of(target, op, fixed))
     if target == "cpu":
-        return _for_cpu(function)
+        return launcher_for_cpu(function)
     launcher: Launcher = compile_for_gpu(module, function)
     return launcher
 
@@ -97,34 +93,3 @@ def _ahead_of_time(op: str, target: str, fixed: dict[str, Any]) -> Kernel | None
 @cache
 def _objects() -> Folder | None:
     return Folder(os.environ[OBJECTS]) if os.environ.get(OBJECTS) else None
-
-
-def _for_cpu(function: Any) -> Launcher:
-    from tilelang.contrib.cc import create_shared
-
-    source, device = lower_cpu(function)
-    (part,) = device.functions.values()
-    parameters = describe(function, part)["parameters"]
-    symbol = str(part.attrs["global_symbol"])
-    names = [str(function.buffer_map.get(parameter, parameter).name) for parameter in function.params]
-    call = getattr(ctypes.CDLL(str(_shared_library(source, create_shared))), symbol)
-    return lambda *values: call_library(call, parameters, dict(zip(names, values, strict=True)))
-
-
-def _shared_library(source: str, create_shared: Callable[..., None]) -> Path:
-    """Compile C++ once a user and source; processes that do so at once end with the same file."""
-    import tilelang
-
-    home = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    folder = home / "amdflow" / "cpu-kernels"
-    library = folder / f"{hashlib.sha256(f'{tilelang.__version__} {source}'.encode()).hexdigest()[:32]}.so"
-    if not library.is_file():
-        folder.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=folder) as scratch:
-            text, result = Path(scratch) / "kernel.cpp", Path(scratch) / "kernel.so"
-            text.write_text(source, encoding="utf-8")
-            include = Path(tilelang.__file__).parent / "src"
-            options = ["-O2", "-std=c++17", "-fPIC", "-fno-strict-aliasing", "-w", f"-I{include}"]
-            create_shared(str(result), [str(text)], options)
-            result.rename(library)
-    return library
