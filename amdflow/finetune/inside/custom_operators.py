@@ -136,12 +136,12 @@ def make_switch(operators: Operators, tell: Callable[..., None]) -> Any:
         def on_train_begin(self, _args: Any, state: Any, _control: Any, **_: Any) -> None:
             self.first = state.global_step
 
-        def on_step_end(self, _args: Any, state: Any, _control: Any, **_: Any) -> None:
+        def on_step_end(self, _args: Any, state: Any, control: Any, **_: Any) -> None:
             if state.global_step == self.first + PATIENCE:
                 operators.check()
-
-        def on_save(self, *_: Any, **__: Any) -> None:
-            if operators.found:
+            if (
+                operators.found and control.should_save
+            ):  # said before it is saved: a training that is to stop ends there
                 tell("usage", operators=operators.report())
 
         def on_train_end(self, _args: Any, state: Any, _control: Any, **_: Any) -> None:
