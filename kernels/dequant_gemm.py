@@ -184,7 +184,7 @@ def work(*, dtype_bytes, m, n, k, form="int4", group=128, zeros=False, layout="n
 def inputs(draw, *, m, n, k, form="int4", group=128, zeros=False, layout="nt"):
     """Give x, random codes (none of them not a number) and scales that make a weight of about 1 / sqrt(k)."""
     packed = form == "int4"
-    codes = (draw(n, k // 2 if packed else -(-k // 4) * 4).abs() * 1e6).long() % 256
+    codes = (draw(n, k // 2 if packed else -(-k // 4) * 4).double().abs() * 1e6).long() % 256
     if form == "e4m3fnuz":
         codes[codes == 0x80] = 0
     elif form == "e4m3fn":
@@ -195,7 +195,9 @@ def inputs(draw, *, m, n, k, form="int4", group=128, zeros=False, layout="nt"):
     scale = (1 + draw(n, *((k // group,) if packed else ())).abs()).float() / size / k**0.5
     given = {"x": draw(m, k if layout == "nt" else n), "codes": codes.to(torch.uint8).view(torch.int32), "columns": k}
     given |= {"scale": scale, "form": form, "layout": layout}
-    return given | ({"zero": (draw(n, k // group).abs() * 1e6).long().remainder(16).to(torch.uint8)} if zeros else {})
+    return given | (
+        {"zero": (draw(n, k // group).double().abs() * 1e6).long().remainder(16).to(torch.uint8)} if zeros else {}
+    )
 
 
 def reference(x, codes, scale, columns, form, layout, zero=None):
@@ -204,8 +206,9 @@ def reference(x, codes, scale, columns, form, layout, zero=None):
     if form == "int4":
         codes = torch.stack([codes & 15, codes >> 4], -1).view(*scale.shape, -1).to(x.dtype)
         w = codes - (8 if zero is None else zero.unsqueeze(-1).to(x.dtype))
-        w = (w * scale.unsqueeze(-1)).flatten(1)
+        w = (w * scale.unsqueeze(-1)).flatten(1).to(x.dtype)
     else:
         kinds = {"int8": torch.int8, "e4m3fn": torch.float8_e4m3fn, "e4m3fnuz": torch.float8_e4m3fnuz}
         w = codes[:, :columns].view(kinds[form]).to(x.dtype) * scale.unsqueeze(-1)
+        w = w.to(x.dtype)
     return {"y": x @ (w.mT if layout == "nt" else w)}

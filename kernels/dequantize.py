@@ -99,7 +99,7 @@ def work(*, dtype_bytes, n, k, form="int4", group=128, zeros=False):
 def inputs(draw, *, n, k, form="int4", group=128, zeros=False):
     """Give random codes (none of them not a number) and scales that make a weight of about 1 / sqrt(k)."""
     packed = form == "int4"
-    codes = (draw(n, k // 2 if packed else -(-k // 4) * 4).abs() * 1e6).long() % 256
+    codes = (draw(n, k // 2 if packed else -(-k // 4) * 4).double().abs() * 1e6).long() % 256
     if form == "e4m3fnuz":
         codes[codes == 0x80] = 0
     elif form == "e4m3fn":
@@ -109,7 +109,9 @@ def inputs(draw, *, n, k, form="int4", group=128, zeros=False):
     size = {"int8": 74, "int4": 4.6, "e4m3fn": 100, "e4m3fnuz": 50}[form]
     scale = (1 + draw(n, *((k // group,) if packed else ())).abs()).float() / size / k**0.5
     given = {"codes": codes.to(torch.uint8).view(torch.int32), "scale": scale, "columns": k, "form": form}
-    return given | ({"zero": (draw(n, k // group).abs() * 1e6).long().remainder(16).to(torch.uint8)} if zeros else {})
+    return given | (
+        {"zero": (draw(n, k // group).double().abs() * 1e6).long().remainder(16).to(torch.uint8)} if zeros else {}
+    )
 
 
 def reference(codes, scale, columns, form, zero=None):

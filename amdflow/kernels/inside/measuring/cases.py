@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Mapping
 
-from . import products, rowwise
+from . import experts, few_bits, products, rowwise
 from .alone import kernel_case
 from .case import Case
 from .sizes import Sizes
@@ -21,6 +21,8 @@ FACTORIES: Mapping[str, Callable[..., Case]] = {
     "gemm": products.gemm,
     "linear": products.linear,
     "attention": products.attention,
+    "moe": experts.moe,
+    "dequant_linear": few_bits.dequant_linear,
 }
 
 

@@ -32,6 +32,15 @@ CHECKED: Mapping[str, Sequence[Sizes]] = {
         {"batch": 1, "tokens": 333, "heads": 4, "kv_heads": 4, "head": 128, "causal": False},
         {"batch": 1, "tokens": 1, "heads": 2, "kv_heads": 1, "head": 64, "causal": True},
     ],
+    "moe": [
+        {"tokens": 512, "hidden": 1024, "width": 768, "experts": 8, "top": 2},
+        {"tokens": 77, "hidden": 256, "width": 136, "experts": 60, "top": 4},
+    ],
+    "dequant_linear": [
+        {"rows": 2048, "n": 1024, "k": 2048},
+        {"rows": 67, "n": 136, "k": 256},
+        {"rows": 1, "n": 4096, "k": 4096, "bits": 8},
+    ],
 }
 TIMED: Mapping[str, Sequence[Sizes]] = {
     "rms_norm": [{"rows": 8192, "hidden": hidden} for hidden in (4096, 2048, 8192)],
@@ -50,5 +59,10 @@ TIMED: Mapping[str, Sequence[Sizes]] = {
         {"batch": 4, "tokens": 4096, "heads": 32, "kv_heads": 32, "head": 128, "causal": True},
         {"batch": 4, "tokens": 4096, "heads": 32, "kv_heads": 8, "head": 64, "causal": True},
     ],
+    "moe": [
+        {"tokens": 4096, "hidden": 4096, "width": 14336, "experts": 8, "top": 2},
+        {"tokens": 8192, "hidden": 2048, "width": 768, "experts": 128, "top": 8},
+    ],
+    "dequant_linear": [{"rows": 4096, "n": 14336, "k": 4096}, {"rows": 16, "n": 14336, "k": 4096}],
 }
 OPERATORS = tuple(TIMED)
