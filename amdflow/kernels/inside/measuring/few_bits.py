@@ -14,15 +14,13 @@ from .clock import draw
 
 def dequant_linear(rows: int, n: int, k: int, bits: int = 4) -> Case:
     """A weight of 4 (groups of 128) or 8 bits, beside a linear layer over the same weight written out beforehand."""
-    weight = draw(n, k, dtype=torch.float32, device="cpu", scale=k**-0.5)
-    few = ops.quantize_int4(weight) if bits == 4 else ops.quantize_int8(weight)
     held: dict[torch.device, ops.QuantizedWeight] = {}
     wide: dict[tuple[torch.device, torch.dtype], Tensor] = {}
 
     def there(device: torch.device) -> ops.QuantizedWeight:
         if device not in held:
-            codes, scale = few.codes.to(device), few.scale.to(device)
-            held[device] = ops.QuantizedWeight(codes, scale, few.columns, few.form)
+            weight = draw(n, k, dtype=torch.float32, device=str(device), scale=k**-0.5)
+            held[device] = ops.quantize_int4(weight) if bits == 4 else ops.quantize_int8(weight)
         return held[device]
 
     def written_out(x: Tensor) -> Tensor:
@@ -31,7 +29,7 @@ def dequant_linear(rows: int, n: int, k: int, bits: int = 4) -> Case:
             wide[key] = there(x.device).dequantize(x.dtype)
         return functional.linear(x, wide[key])
 
-    form = {"form": few.form, "n": n, "k": k} | ({"group": 128} if bits == 4 else {})
+    form = {"form": f"int{bits}", "n": n, "k": k} | ({"group": 128} if bits == 4 else {})
     forward = [Part("dequant_gemm", form, {"m": rows})]
     backward = [Part("dequant_gemm", {**form, "layout": "nn"}, {"m": rows})]
     if rows >= MANY_ROWS:
@@ -39,7 +37,8 @@ def dequant_linear(rows: int, n: int, k: int, bits: int = 4) -> Case:
         backward = [forward[0], Part("gemm", {"layout": "nn", "n": k, "k": n}, {"m": rows})]
 
     def moved(size: int) -> int:
-        return int(rows * (n + k) * size + few.codes.nbytes + few.scale.nbytes)
+        scales = n * k // 128 if bits == 4 else n
+        return rows * (n + k) * size + n * k * bits // 8 + 4 * scales
 
     return Case(
         "dequant_linear",
