@@ -106,9 +106,6 @@ def build(  # noqa: C901 - one kernel reads best in one piece
         """A quotient in a register: AMD's compiler would divide at each use, which takes dozens of instructions."""
         return value if hasattr(tl, "wgmma_gemm") else tl.alloc_var("int32", init=value)
 
-    # NVIDIA's bulk loads must have arrived before a workgroup ends, and a step is what waits for them.
-    least = 1 if hasattr(tl, "wgmma_gemm") else 0
-
     def ahead(window):
         """How many keys behind its own place a query sees."""
         return 0 if causal else window - 1
@@ -163,7 +160,7 @@ def build(  # noqa: C901 - one kernel reads best in one piece
             first = tl.max(0, place + 1 - window) // block_n
             beyond = tl.max(0, tl.min(keys, tl.min(place + block_m, keys) + ahead(window)))
             steps = tl.if_then_else(top < queries, tl.max(0, tl.ceildiv(beyond, block_n) - first), 0)
-        for step in tl.Pipelined(tl.max(steps, least), num_stages=stages):
+        for step in tl.Pipelined(steps, num_stages=stages):
             if blocks is not None:
                 at = (
                     blocks[tl.truncmod(by, layers), top // sparse, step // tiles_each] * tiles_each + step % tiles_each
@@ -174,14 +171,10 @@ def build(  # noqa: C901 - one kernel reads best in one piece
             if (
                 tl.min(keys, place + 1 + ahead(window)) < at + block_n  # hidden behind the first row's keys
                 or at < place + block_m - window  # or before the last row's
-                or steps == 0
             ):
                 for i, j in tl.Parallel(block_m, block_n):
                     scores[i, j] = tl.if_then_else(
-                        step < steps
-                        and at + j < keys
-                        and at + j <= place + i + ahead(window)
-                        and at + j > place + i - window,
+                        at + j < keys and at + j <= place + i + ahead(window) and at + j > place + i - window,
                         0,
                         -tl.infinity("float32"),
                     )

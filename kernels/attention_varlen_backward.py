@@ -98,9 +98,6 @@ def build(  # noqa: C901 - one kernel reads best in one piece
         """A quotient in a register: AMD's compiler would divide at each use, which takes dozens of instructions."""
         return value if hasattr(tl, "wgmma_gemm") else tl.alloc_var("int32", init=value)
 
-    # NVIDIA's bulk loads must have arrived before a workgroup ends, and a step is what waits for them.
-    least = 1 if hasattr(tl, "wgmma_gemm") else 0
-
     def ahead(window):
         """How many keys behind its own place a query sees."""
         return 0 if causal else window - 1
@@ -162,7 +159,7 @@ def build(  # noqa: C901 - one kernel reads best in one piece
             first = tl.max(0, place - ahead(window)) // block_q
             beyond = tl.max(0, tl.min(queries, place + block_kv + window - 1))
             steps = tl.if_then_else(left < keys, tl.max(0, tl.ceildiv(beyond, block_q) - first), 0)
-        for step in tl.Pipelined(tl.max(steps, least), num_stages=stages):
+        for step in tl.Pipelined(steps, num_stages=stages):
             if listed is not None:
                 at = (
                     listed[tl.truncmod(by, layers), left // sparse, step // tiles_each] * tiles_each + step % tiles_each
@@ -180,12 +177,10 @@ def build(  # noqa: C901 - one kernel reads best in one piece
                 keys < left + block_kv
                 or tl.min(queries, place + window) < at + block_q  # the first key is too old for the last queries
                 or at < place + block_kv - 1 - ahead(window)  # or the last one too new for the first
-                or steps == 0
             ):
                 for i, j in tl.Parallel(block_kv, block_q):
                     p[i, j] = tl.if_then_else(
-                        step < steps
-                        and left + i < keys
+                        left + i < keys
                         and at + j < queries
                         and at + j >= place + i - ahead(window)
                         and at + j < place + i + window,
