@@ -52,6 +52,8 @@ class Case:
     """FLOP and bytes of a pass, by the bytes of a value, where the kernels' own sum is not what must be done."""
     slack: float = 1.0
     """How often the tolerance of one rounding it may be off: intermediate results that are rounded."""
+    cancels: bool = False
+    """Its gradients are small beside what cancels out in them: it may be as far off as eager torch, and a quarter more."""
 
     @property
     def passes(self) -> tuple[str, ...]:

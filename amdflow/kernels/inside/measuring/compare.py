@@ -53,11 +53,7 @@ def compile_all(cases: Sequence[Case], dtypes: Sequence[str], target: str) -> di
 
 
 def check(case: Case, dtype: str, device: str) -> dict[str, Any]:
-    """Worst error of each result and gradient against float64, beside the error of eager torch in the same type.
-
-    Where eager torch is further off than is usually allowed, a quarter more than its error is: the gradients of long
-    attention are small beside what cancels out in them.
-    """
+    """Worst error of each result and gradient against float64, beside the error of eager torch in the same type."""
     kind = getattr(torch, dtype)
     values = case.inputs(kind, device)
     wide = [value.double() if value.is_floating_point() else value for value in values]
@@ -66,7 +62,7 @@ def check(case: Case, dtype: str, device: str) -> dict[str, Any]:
     ours, theirs = (_results_and_gradients(case, work, values, cotangents) for work in (case.ours, case.eager))
     errors = [worst_error(mine, right) for mine, right in zip(ours, expected, strict=True)]
     eager = [worst_error(mine, right) for mine, right in zip(theirs, expected, strict=True)]
-    allowed = max(ALLOWED[dtype] * case.slack, 1.25 * max(eager))
+    allowed = max(ALLOWED[dtype] * case.slack, 1.25 * max(eager) if case.cancels else 0.0)
     return {"worst": max(errors), "allowed": allowed, "errors": errors, "eager_errors": eager}
 
 

@@ -98,6 +98,7 @@ def attention(batch: int, tokens: int, heads: int, kv_heads: int, head: int, cau
             Part("attention_backward", build, sizes),
         ],
         slack=4.0,
+        cancels=True,
     )
 
 
