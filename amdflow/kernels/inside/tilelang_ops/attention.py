@@ -99,7 +99,7 @@ def _unfit(call: AttentionCall) -> str:
     if call.dtype == torch.float32:
         return "float32, for which matrix units have no attention kernel"
     if call.head not in HEADS:
-        return f"heads of {call.head}, not of {' or '.join(map(str, HEADS))}"
+        return f"heads of {call.head}, not of {', '.join(map(str, HEADS))}"
     if torch.are_deterministic_algorithms_enabled():
         return "deterministic algorithms are asked for, and the gradient is added up atomically"
     return ""

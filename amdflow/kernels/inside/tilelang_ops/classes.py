@@ -24,7 +24,7 @@ def _names(families: tuple[str, ...], part: str) -> tuple[str, ...]:
     return tuple(f"{family}{part}" for family in families)
 
 
-HEADS = (64, 128)
+HEADS = (64, 96, 128, 256)
 """Widths of a head that the GPU's attention kernels are built and tested for; on the CPU any will do."""
 _LLAMAS = ("Llama", "Mistral", "Qwen2", "Qwen3", "Gemma", "Gemma2", "Gemma3", "SmolLM3")
 """Families whose blocks are alike."""
@@ -78,7 +78,7 @@ OPERATORS = {
             "attention",
             _names((*_LLAMAS, *_MOES, "Phi3", "Olmo2"), "Attention"),
             ("attention", "attention_varlen", "attention_delta", "attention_backward", "attention_varlen_backward"),
-            f"causal, with a window or packed, or full; as many keys as tokens, heads of {' or '.join(map(str, HEADS))}; else torch's SDPA, with a warning",
+            f"causal, with a window or packed, or full; as many keys as tokens, heads of {', '.join(map(str, HEADS))}; else torch's SDPA, with a warning",
             ("bfloat16", "float16"),
         ),
         Operator(
