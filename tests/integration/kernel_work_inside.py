@@ -32,14 +32,14 @@ def ratio(module: Any, case: dict[str, Any]) -> float:
     given = module.inputs(draw, **sizes)
     made = module.reference(**given)
     _flop, moved = module.work(dtype_bytes=2, **sizes)
-    return moved / sum(size(value) for part in (given, made) for value in part.values())
+    return float(moved / sum(size(value) for part in (given, made) for value in part.values()))
 
 
 def size(value: Any) -> int:
     """Bytes of a tensor as the kernel has it: float64 stands for the value type."""
     if not isinstance(value, torch.Tensor):
         return 0
-    return value.numel() * (2 if value.dtype == torch.float64 else value.element_size())
+    return int(value.numel() * (2 if value.dtype == torch.float64 else value.element_size()))
 
 
 if __name__ == "__main__":
