@@ -17,7 +17,7 @@ KERNEL = {
     "sizes": {"head": "width of a head", "causal": "token i sees tokens 0..i only"},
     "typical": {"batch": 4, "tokens": 4096, "heads": 32, "kv_heads": 8},
     "fast_math": True,
-    "slack": 2,  # probabilities and their gradients are both rounded before the last products
+    "slack": 4,  # rounded gradients of probabilities: those of rows that see few keys are many times the rest
 }
 CASES = [
     {"build": {"head": 64, "causal": True}, "run": {"batch": 1, "tokens": 77, "heads": 4, "kv_heads": 2}},

@@ -25,7 +25,7 @@ KERNEL = {
     },
     "typical": {"queries": [8192, 4096, 2048, 2048], "heads": 32, "kv_heads": 8, "window": 1024},
     "fast_math": True,
-    "slack": 2,  # as attention_backward's
+    "slack": 4,  # as attention_backward's
 }
 CASES = [
     {"build": {"head": 64}, "run": {"queries": [0, 1, 33, 77], "heads": 4, "kv_heads": 2}},
