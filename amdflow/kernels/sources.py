@@ -38,7 +38,7 @@ class Declaration(Model):
     replaces: tuple[str, ...] = ()
     """Kinds of work in migrated sources that it can stand for."""
     fast_math: bool = False
-    """Exponentials and divisions by the hardware's own approximations: for a softmax whose results are rounded to 16 bits."""
+    """On NVIDIA, exponentials and divisions by the hardware's own approximations: a softmax is rounded to 16 bits anyway."""
     slack: float = Field(default=1.0, ge=1.0, le=8.0)
     """How often the usual error it may make: rows of unlike scale, or more than one rounded intermediate."""
 
