@@ -12,11 +12,15 @@ from amdflow.kernels.build import Line
 from amdflow.kernels.item import Item
 
 _SMALLEST = 16
+_FEWEST_THREADS = 64
 _TRIES = 4
 
 
 def smaller_tiles(tiles: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """Settings that ask for less, step by step: the largest block size is halved each time."""
+    """Settings that ask for less, step by step: the largest block size is halved each time.
+
+    Each comes with as many threads as before and with half of them: a small tile can't be shared out among many waves.
+    """
     current = dict(tiles)
     for _ in range(_TRIES):
         blocks = {name: size for name, size in current.items() if name.startswith("block") and size > _SMALLEST}
@@ -25,6 +29,8 @@ def smaller_tiles(tiles: dict[str, Any]) -> Iterator[dict[str, Any]]:
         largest = max(blocks, key=blocks.__getitem__)
         current = {**current, largest: current[largest] // 2}
         yield dict(current)
+        if current.get("threads", 0) > _FEWEST_THREADS:
+            yield {**current, "threads": current["threads"] // 2}
 
 
 def fitting_tiles(item: Item, line: Line) -> dict[str, Any] | None:

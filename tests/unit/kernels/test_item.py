@@ -32,7 +32,9 @@ def test_the_key_follows_everything_the_result_depends_on(item: Item) -> None:
 def test_smaller_tiles_halve_the_largest_block_and_keep_the_rest() -> None:
     tried = list(smaller_tiles({"block_m": 128, "block_n": 64, "threads": 256}))
     assert tried[0] == {"block_m": 64, "block_n": 64, "threads": 256}
-    assert tried[1]["block_m"] * tried[1]["block_n"] == 2048
+    assert tried[1] == {"block_m": 64, "block_n": 64, "threads": 128}
+    assert tried[2]["block_m"] * tried[2]["block_n"] == 2048
+    assert [one["threads"] for one in tried] == [256, 128] * (len(tried) // 2)
     assert list(smaller_tiles({"block_m": 16})) == []
 
 
