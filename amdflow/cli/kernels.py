@@ -76,7 +76,7 @@ def _accept(manifest: Manifest, config: Path | None) -> None:
 
     context = open_context(quiet=True, config=config)
     source = context.project.resolve("kernels", KernelsConfig, {}).value.source
-    folder = (context.project.root / source).resolve()
+    folder = (context.project.root / Path(source).expanduser()).resolve()
     path = write_baseline(folder, manifest.metrics["kernels"], manifest.toolchain)
     context.terminal.success(f"wrote {portable(path, Path.cwd())}")
 

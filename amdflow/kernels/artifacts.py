@@ -13,6 +13,7 @@ from amdflow.kernels.item import SCRIPTS, Item, alone
 
 LOADER = SCRIPTS / "tilelang_ops" / "objects.py"
 INDEX = "index.json"
+SCHEMA = "amdflow/kernel-objects"
 
 
 def loader() -> ModuleType:
@@ -57,7 +58,7 @@ def build_index(built: Sequence[Built], tools: Mapping[str, str]) -> dict[str, A
         for one in built
     ]
     return {
-        "schema": "amdflow/kernel-objects",
+        "schema": SCHEMA,
         "version": f"{loader().VERSION}.0",
         "tools": dict(tools),
         "defaults": {op: kernel.size_defaults for op, kernel in sorted(kernels.items())},

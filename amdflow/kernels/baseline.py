@@ -62,14 +62,21 @@ def read_baseline(folder: Path) -> Baseline | None:
         data = json.loads(path.read_text(encoding="utf-8"))
         if data["schema"] != _SCHEMA or str(data["version"]).partition(".")[0] != "1":
             raise ValueError(f"{data['schema']} {data['version']}")
-        return Baseline(data["tools"], data["kernels"])
-    except (ValueError, KeyError, TypeError) as error:
-        raise UsageError(f"{path} is no baseline of kernels: {error}", hint=f"write it anew: {ACCEPT}") from error
+        tools = {name: str(data["tools"].get(name, "none")) for name in _TOOLS}
+        kernels = {name: {figure: int(entry[figure]) for figure in _FIGURES} for name, entry in data["kernels"].items()}
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise UsageError(
+            f"{path} is no baseline of kernels: {type(error).__name__}: {error}",
+            hint=f"remove the file, then write it anew: {ACCEPT}",
+        ) from error
+    return Baseline(tools, kernels)
 
 
 def write_baseline(folder: Path, rows: Sequence[Mapping[str, Any]], tools: Mapping[str, str]) -> Path:
-    """Accept ``rows``; kernels, types and targets that were not built now keep their figures."""
+    """Accept ``rows``; kernels, types and targets that were not built now keep their figures, where the tools are the same."""
     old = read_baseline(folder)
+    if old is not None and old.other_tools(tools):
+        old = None  # its figures would pass for those of the tools of today
     built = {(row["target"], row["kernel"], SHORT[row["dtype"]]) for row in rows}
     kept = {name: entry for name, entry in (old.kernels if old else {}).items() if _parts(name) not in built}
     every = kept | {name_of(row): figures(row) for row in rows}

@@ -55,7 +55,7 @@ def shapes_for(folders: Folders, kernel: Kernel) -> list[dict[str, Any]]:
                     f"{path}: {kernel.op} has no size {name!r}{nearest(str(name), list(kernel.declaration.sizes))}",
                     hint=f"sizes: {', '.join(kernel.declaration.sizes) or 'none'}",
                 )
-    return [dict(shape) for shape in shapes]
+    return [dict(shape) for index, shape in enumerate(shapes) if shape not in shapes[:index]]
 
 
 def _holds(conditions: list[str], build: Mapping[str, Any], path: Path) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -35,9 +36,13 @@ def store_key(task: Task, tools: Mapping[str, Any]) -> str:
 
 
 def _read(path: Path) -> list[Outcome]:
-    """Every whole line; the last may have been cut off when the process ended, and is left out then."""
+    """Every whole line; the last may have been cut off when the process ended. Lines that are no outcome are passed over."""
     text = path.read_text(encoding="utf-8") if path.is_file() else ""
     whole, _newline, torn = text.rpartition("\n")
     if torn:
         path.write_text(f"{whole}\n" if whole else "", encoding="utf-8")
-    return [Outcome(**json.loads(line)) for line in whole.splitlines()]
+    found = []
+    for line in whole.splitlines():
+        with suppress(ValueError, TypeError):
+            found.append(Outcome(**json.loads(line)))
+    return found

@@ -168,10 +168,32 @@ def test_an_export_replaces_an_export_and_nothing_else(amdflow: CommandLine, exp
     said = amdflow("kernels", "export", "--output", "mine")
     assert said.code == 2
     assert "holds no export" in said.err
+    (amdflow.folder / "mine" / "index.json").write_text('{"a": 1}')
+    said = amdflow("kernels", "export", "--output", "mine")
+    assert said.code == 2
+    assert (amdflow.folder / "mine" / "file").is_file()
+    said = amdflow("kernels", "export", "--output", "out/kernels")
+    assert said.code == 2
+    assert "holds the build that is exported" in said.err
+    assert not [path.name for path in amdflow.folder.iterdir() if path.name.startswith(".mine")]
     said = amdflow("kernels", "export", "--arch", "gfx90a")
     assert said.code == 2
     assert "nothing was built for target 'gfx90a', only for gfx1100, gfx942" in said.err
     assert "amdflow kernels build --arch gfx90a" in said.err
+
+
+def test_a_damaged_code_object_is_not_exported(amdflow: CommandLine, exported: Path) -> None:
+    damaged = next((amdflow.folder / "out").glob("kernels/**/gfx942/swiglu-bf16/kernel.co"))
+    whole = damaged.read_bytes()
+    try:
+        damaged.write_bytes(b"garbage")
+        said = amdflow("kernels", "export", "--output", "objects", "--kernel", "swiglu")
+    finally:
+        damaged.write_bytes(whole)
+    assert said.code == 1
+    assert "is not what kernels build left there" in said.err
+    assert "amdflow kernels build --force" in said.err
+    assert (exported / "index.json").is_file()
 
 
 def test_what_kernels_say_they_move_is_the_size_of_their_tensors(machine: Machine) -> None:

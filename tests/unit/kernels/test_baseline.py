@@ -95,3 +95,24 @@ def test_no_baseline_and_a_broken_one(tmp_path: Path) -> None:
         with pytest.raises(UsageError, match="no baseline of kernels") as caught:
             read_baseline(tmp_path)
         assert "--update-baseline" in caught.value.hint
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"tools": []}, {"kernels": []}, {"kernels": {"gfx942/x-bf16": 7}}, {"kernels": {"gfx942/x-bf16": {"vgprs": 3}}}],
+)
+def test_a_file_that_is_no_baseline_is_refused_with_the_way_out(tmp_path: Path, change: dict[str, Any]) -> None:
+    write_baseline(tmp_path, [row()], TOOLS)
+    path = tmp_path / NAME
+    path.write_text(json.dumps(json.loads(path.read_text()) | change))
+    with pytest.raises(UsageError, match="is no baseline of kernels") as caught:
+        read_baseline(tmp_path)
+    assert "remove the file" in caught.value.hint
+
+
+def test_figures_of_other_tools_are_not_kept_under_the_names_of_todays(tmp_path: Path) -> None:
+    write_baseline(tmp_path, [row(), row(target="gfx90a")], TOOLS)
+    write_baseline(tmp_path, [row()], TOOLS | {"rocm": "8.0"})
+    found = read_baseline(tmp_path)
+    assert found is not None
+    assert list(found.kernels) == ["gfx942/attention-head128-causal-bf16"]

@@ -29,7 +29,7 @@ def inside(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> ModuleType:
 def test_both_readers_find_the_same_settings(inside: ModuleType, tmp_path: Path) -> None:
     (tmp_path / "kernels" / "tiles").mkdir(parents=True)
     (tmp_path / "kernels" / "tiles" / "gfx942.yaml").write_text(
-        "# mine\nswiglu: {block: 512}  # smaller\nattention head=128 causal=true: {block_m: 32, via_lds: true}\n"
+        "# mine\nswiglu: {block: 512}  # it was {block: 1024}\nattention head=128 causal=true: {block_m: 32, via_lds: true}\n"
     )
     folders = open_folders(tmp_path / "kernels", given="kernels")
     compared = 0

@@ -62,6 +62,11 @@ def test_shapes_default_to_one_open_build(folders: Folders, kernel: Kernel) -> N
     assert shapes_for(folders, kernel) == [{}]
 
 
+def test_a_shape_named_twice_is_built_once(folder: Path, folders: Folders, kernel: Kernel) -> None:
+    (folder / "shapes.yaml").write_text("scale: [{width: 1}, {width: 2}, {width: 1}]")
+    assert shapes_for(folders, kernel) == [{"width": 1}, {"width": 2}]
+
+
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [

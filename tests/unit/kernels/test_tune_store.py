@@ -28,6 +28,14 @@ def test_what_was_known_is_known_again(tmp_path: Path, task: Task) -> None:
     assert Store(tmp_path, task, TOOLS).outcomes == first.outcomes
 
 
+def test_lines_that_are_no_outcome_are_passed_over(tmp_path: Path, task: Task) -> None:
+    store = Store(tmp_path, task, TOOLS)
+    store.add(Outcome({"block_m": 2}, 1.5))
+    with store.path.open("a") as stream:
+        stream.write('{"settings": \n[]\n{"other": 1}\n')
+    assert Store(tmp_path, task, TOOLS).outcomes == store.outcomes
+
+
 def test_a_line_cut_off_by_the_end_of_its_process_is_left_out(tmp_path: Path, task: Task) -> None:
     store = Store(tmp_path, task, TOOLS)
     store.add(Outcome({"block_m": 2}, 1.5))

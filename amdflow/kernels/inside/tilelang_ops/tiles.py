@@ -12,7 +12,7 @@ from typing import Any
 
 FOLDERS = "AMDFLOW_KERNELS"
 """Environment variable: the folders of kernels, the user's own first, separated as PATH is."""
-_ENTRY = re.compile(r"([a-z_]+)((?: \w+=\w+)*): (\{.*\})")
+_ENTRY = re.compile(r"([a-z][a-z0-9_]*)((?: +\w+=\w+)*): *(\{[^{}]*\})")
 
 
 @cache
@@ -56,5 +56,8 @@ def _entries(path: Path, op: str) -> list[tuple[list[tuple[str, str]], dict[str,
         match = _ENTRY.match(line)
         if match and match[1] == op:
             conditions = [(word.partition("=")[0], word.partition("=")[2].lower()) for word in match[2].split()]
-            found.append((conditions, json.loads(re.sub(r"(\w+):", r'"\1":', match[3]))))
+            try:
+                found.append((conditions, json.loads(re.sub(r"(\w+):", r'"\1":', match[3]))))
+            except ValueError as error:
+                raise ValueError(f"{path}: {line!r} is not of the form op size=value: {{name: value, ...}}") from error
     return sorted(found, key=lambda entry: len(entry[0]))
