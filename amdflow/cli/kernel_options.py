@@ -16,7 +16,12 @@ Jobs = Annotated[int | None, typer.Option("--jobs", "-j", help="Processes at a t
 TimeLimit = Annotated[
     float | None,
     typer.Option(
-        "--time-limit", metavar="MINUTES", min=0.05, help="Begin nothing new after so long.", show_default=False
+        "--time-limit",
+        metavar="MINUTES",
+        min=0.05,
+        max=10080,
+        help="Begin nothing new after so long.",
+        show_default=False,
     ),
 ]
 

@@ -51,7 +51,7 @@ def tune(
         words(kernel) or (),
         words(dtype) or ("bfloat16",),
         words(arch) or (),
-        _sizes(shape),
+        sizes_of(shape),
         time_limit or 10.0,
         write,
         jobs or 0,
@@ -64,7 +64,7 @@ def tune(
     )
 
 
-def _sizes(text: str | None) -> dict[str, Any] | None:
+def sizes_of(text: str | None) -> dict[str, Any] | None:
     """Names with whole numbers, true, false, or words. Raises UsageError."""
     from amdflow.errors import UsageError
 
@@ -73,9 +73,10 @@ def _sizes(text: str | None) -> dict[str, Any] | None:
     found: dict[str, Any] = {}
     for word in words(text) or ():
         name, equals, value = word.partition("=")
-        if not (name and equals and value):
+        number = int(value) if value.isascii() and value.lstrip("-").isdecimal() else None
+        if not (name and equals and value) or (number is not None and number < 1):
             raise UsageError(f"--shape: {word!r} is not of the form size=value", hint="--shape rows=8192,hidden=4096")
-        found[name] = {"true": True, "false": False}.get(value, int(value) if value.isdigit() else value)
+        found[name] = {"true": True, "false": False}.get(value, value) if number is None else number
     return found
 
 

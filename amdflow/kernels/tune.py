@@ -121,6 +121,11 @@ def tune_kernels(context: Any, wanted: Wanted) -> list[Tuned]:
         targets = [target(name).name for name in wanted.arch]
         targets = targets or ([gpu["target"]] if gpu else list(context.settings.targets))
         tasks = [task for name in targets for task in tasks_for(session, wanted, name)]
+        if not tasks:
+            raise UsageError(
+                f"nothing to tune: no chosen kernel has one of the value types {', '.join(wanted.dtypes)}",
+                hint="choose others with --dtype",
+            )
         deadline = time.monotonic() + 60 * wanted.minutes
         results = []
         for index, task in enumerate(tasks):

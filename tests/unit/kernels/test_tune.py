@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from amdflow.cli.kernel_tune import sizes_of
 from amdflow.errors import AmdflowError, UsageError
 from amdflow.kernels.sources import Folders, Kernel, find_kernels, open_folders, read_kernel
 from amdflow.kernels.tune import Tuned, Wanted, conclude, search, shapes_of, tasks_for
@@ -215,3 +216,13 @@ def test_shipped_kernels_say_what_to_try_and_their_cases_fit_what_is_tuned(tmp_p
     found: Sequence[Task] = tasks_for(opened, Wanted(), "gfx942")  # type: ignore[arg-type]
     assert names == {one.kernel.op for one in found}
     assert all(fitting_cases(one) for one in found)
+
+
+@pytest.mark.parametrize("text", ["hidden=-5", "hidden=0", "hidden", "hidden=", "=5"])
+def test_a_size_that_can_not_be_is_refused(text: str) -> None:
+    with pytest.raises(UsageError, match="is not of the form size=value"):
+        sizes_of(text)
+
+
+def test_sizes_are_numbers_yes_or_no_and_words() -> None:
+    assert sizes_of("hidden=5120,causal=true,act=gelu") == {"hidden": 5120, "causal": True, "act": "gelu"}
