@@ -12,7 +12,7 @@ from amdflow.errors import AmdflowError, EnvironmentProblem, UsageError
 from amdflow.files import write_json
 from amdflow.kernels.build import CPU_LIBRARY, LAUNCH, Line
 from amdflow.kernels.compile import host_compiler
-from amdflow.kernels.item import SCRIPTS, SHORT, Item, core_count, sizes_text
+from amdflow.kernels.item import SCRIPTS, SHORT, Item, alone, core_count, sizes_text
 from amdflow.kernels.session import Session, check_names, open_session
 from amdflow.kernels.sources import Case, Folders, Kernel, find_kernels
 from amdflow.kernels.tiles import tiles_for
@@ -20,13 +20,7 @@ from amdflow.pipeline.stage import Run
 from amdflow.process import describe_status
 from amdflow.toolchain import Engine, Rocm
 
-ALLOWED = {"float32": 2e-5, "float16": 2.0**-10, "bfloat16": 2.0**-7}
-"""Largest error allowed, relative to the element plus the result's root mean square.
-
-Half types: one rounding of the result and one of what goes into the last product (attention's probabilities), half a
-unit in the last place each. float32: a thousand products summed in another order, and the C library's or the GPU's
-own exp and division. A kernel's ``slack`` widens it.
-"""
+ALLOWED: dict[str, float] = alone(SCRIPTS / "measuring" / "tolerance.py").ALLOWED
 
 
 @dataclass(frozen=True)

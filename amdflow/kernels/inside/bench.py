@@ -26,11 +26,12 @@ import torch
 from measuring.case import Case
 from measuring.cases import case
 from measuring.clock import ceilings
-from measuring.compare import ALLOWED, check, compile_all, time_contender
+from measuring.compare import check, compile_all, time_contender
 from measuring.record import Record, say
 from measuring.roofline import roofline
 from measuring.sizes import CHECKED, OPERATORS, TIMED, Sizes
 from measuring.summary import is_wrong, summary_lines
+from measuring.tolerance import ALLOWED
 from tilelang_ops import launch
 from tilelang_ops.tiles import tiles_of
 

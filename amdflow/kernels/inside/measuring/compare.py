@@ -15,9 +15,8 @@ from torch import Tensor
 
 from .case import BOTH, FORWARD, Case
 from .clock import draw, host_us, medians, peak_mib
-
-ALLOWED = {"float32": 2e-5, "float16": 2.0**-10, "bfloat16": 2.0**-7}
-"""As in ``amdflow kernels test``: relative to the element plus the result's root mean square."""
+from .numbers import worst_error
+from .tolerance import ALLOWED
 
 
 def compile_all(cases: Sequence[Case], dtypes: Sequence[str], target: str) -> dict[str, Any]:
@@ -64,14 +63,6 @@ def check(case: Case, dtype: str, device: str) -> dict[str, Any]:
     eager = [worst_error(mine, right) for mine, right in zip(theirs, expected, strict=True)]
     allowed = max(ALLOWED[dtype] * case.slack, 1.25 * max(eager) if case.cancels else 0.0)
     return {"worst": max(errors), "allowed": allowed, "errors": errors, "eager_errors": eager}
-
-
-def worst_error(result: Tensor, expected: Tensor) -> float:
-    """Largest error of any element, relative to the element plus the root mean square of the whole."""
-    expected = expected.detach().double()
-    scale = expected.abs() + expected.square().mean().sqrt()
-    error: Tensor = ((result.double() - expected).abs() / scale.clamp_min(1e-30)).nan_to_num(torch.inf)
-    return float(error.max().detach())
 
 
 def time_contender(case: Case, dtype: str, function: Callable[..., Any], ceiling: Mapping[str, Any]) -> dict[str, Any]:

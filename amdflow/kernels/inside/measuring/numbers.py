@@ -37,7 +37,7 @@ def check(job: dict[str, Any]) -> float:
     for name, guard in guards.items():
         if not guard.isnan().all():
             raise ValueError(f"the kernel writes past the end of {name}")
-    return max(_worst(results[name].double(), value) for name, value in expected.items())
+    return max(worst_error(results[name], value) for name, value in expected.items())
 
 
 def _floating(value: Any) -> bool:
@@ -101,7 +101,9 @@ def empty_results(
     }
 
 
-def _worst(result: torch.Tensor, expected: torch.Tensor) -> float:
+def worst_error(result: torch.Tensor, expected: torch.Tensor) -> float:
+    """Largest error of any element against float64, relative to the element plus the root mean square of the whole."""
+    result, expected = result.detach().double(), expected.detach().double()
     finite = expected.isfinite()  # the logarithm of nothing is minus infinity, and has to be
     if not result[finite].isfinite().all() or not result[~finite].equal(expected[~finite]):
         return float("inf")
