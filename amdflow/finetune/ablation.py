@@ -155,7 +155,8 @@ class _Bench:
         request.terminal.heading(f"ablation: operators on: {name}")
         try:
             result = train(work.job, work.launch, run)
-        except Cancelled:
+        except Cancelled as stop:
+            stop.hint = "every child process was ended; trials are not kept, the same command starts over"
             raise
         except AmdflowError as error:
             if not choice:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from amdflow.errors import AmdflowError
+from amdflow.errors import AmdflowError, Cancelled
 from amdflow.finetune import ablation
 from amdflow.finetune.ablation import Ablation, Trial, ablate, remarks, table_rows
 from amdflow.finetune.config import FinetuneConfig
@@ -125,3 +125,15 @@ def test_a_trial_that_fails_is_listed_and_the_others_go_on(
     assert table_rows(found)[1][:2] == ["rms_norm", "failed"]
     assert "rms_norm failed: custom operators: out of registers" in list(remarks(found))
     assert not (tmp_path / "out/.amdflow/ablation").exists()
+
+
+def test_a_stopped_ablation_says_that_it_starts_over(
+    work: Work, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Stopped(Trainer):
+        def __call__(self, *_: Any) -> Result:
+            raise Cancelled(2)
+
+    with pytest.raises(Cancelled) as caught:
+        run(work, tmp_path, Stopped(""), monkeypatch)
+    assert "starts over" in caught.value.hint
